@@ -1,0 +1,44 @@
+// A link reduces a buffer: the only thing the executor knows about Horovod, NCCL or a test.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/types.h"
+
+namespace deft {
+
+// Tells whether the bytes of a message are really there (a GPU may still be writing them).
+class ReadySignal {
+ public:
+  virtual ~ReadySignal() = default;
+  [[nodiscard]] virtual bool ready() const = 0;
+  // The device event behind it (a CUDA event), or null where there is none.
+  [[nodiscard]] virtual void* native_event() const { return nullptr; }
+};
+
+struct Message {
+  std::string name;  // stable over steps: Horovod caches responses by name
+  Op op = Op::kAllReduce;
+  DType dtype = DType::kFloat32;
+  const void* input = nullptr;
+  std::int64_t input_elements = 0;
+  void* output = nullptr;  // may equal input
+  std::int64_t output_elements = 0;
+  std::int32_t root = 0;
+  std::int32_t device = -1;  // -1: host memory
+  std::shared_ptr<ReadySignal> ready;  // null: already there
+};
+
+using Completion = std::function<void(const LinkStatus&)>;
+
+class Link {
+ public:
+  virtual ~Link() = default;
+  // Never blocks. Calls `done` exactly once, from any thread, possibly before send returns.
+  virtual void send(Message message, Completion done) = 0;
+};
+
+}  // namespace deft
