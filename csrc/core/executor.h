@@ -7,27 +7,31 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/bucket_table.h"
+#include "core/generation_states.h"
+#include "core/lane.h"
 #include "core/link.h"
 #include "core/plan.h"
+#include "core/record_ring.h"
+#include "core/schedule.h"
 
 namespace deft {
 
 // Where a gradient of the current step has to be written for one bucket.
 struct PackTarget {
   std::int32_t bucket = 0;
-  std::int32_t buffer = 0;   // which copy of the arena
-  bool accumulate = false;   // add to what earlier steps of this generation left there
+  std::int32_t buffer = 0;  // which copy of the arena
+  bool accumulate = false;  // add to what earlier steps of this generation left there
 };
-
-enum class Phase : std::uint8_t { kCollecting, kHeld, kInFlight, kReduced, kFailed };
 
 // One generation that somebody waits for, for error messages.
 struct Pending {
@@ -35,9 +39,9 @@ struct Pending {
   std::int64_t first_step = 0;  // absolute
   std::int64_t last_step = 0;   // absolute
   Phase phase = Phase::kCollecting;
-  std::string held_by;                     // kHeld: "window", "order", "credit" with detail
+  std::string held_by;                      // kHeld: "plan: ..." or "credit: ..."; kFailed: why
   std::vector<std::int32_t> missing_slots;  // kCollecting: gradients that never came
-  std::int64_t waited_us = 0;              // since it was sent, or since it became ready
+  std::int64_t waited_us = 0;               // since it was sent, or since it became ready
 };
 
 enum class WaitResult : std::uint8_t { kDone, kTimeout, kFailed };
@@ -52,44 +56,38 @@ struct Due {
   bool gated = false;
 };
 
-struct LinkStats {
-  std::int64_t messages = 0;
-  std::int64_t bytes = 0;
-  std::int64_t busy_us = 0;  // time with at least one message in flight
-};
-
-// One finished message, for cost fits and traces.
-struct MessageRecord {
-  std::int32_t task = 0;
-  std::int64_t step = 0;  // absolute step of the window in which it could leave first
-  std::int64_t bytes = 0;
-  std::int64_t ready_us = 0;
-  std::int64_t sent_us = 0;
-  std::int64_t done_us = 0;
-};
-
 // Fills in pointers and name for a task; called without the lock.
 using MessageFactory = std::function<Message(std::int32_t task, std::int32_t buffer)>;
-using ClockUs = std::function<std::int64_t()>;  // monotonic microseconds
+// Monotonic microseconds. Called with the lock held: must not call the executor.
+using ClockUs = std::function<std::int64_t()>;
 
+// Owned by a shared_ptr: completions hold a weak reference, so that one that arrives after the
+// executor is gone does nothing. A failing completion sends nothing (Horovod calls those with the
+// lock of its queue held); a link or factory that throws fails the executor.
 class Executor : public std::enable_shared_from_this<Executor> {
  public:
+  // Throws PlanError for a plan that cannot run, ExecutorError without one link for each in it.
   Executor(Plan plan, std::vector<std::shared_ptr<Link>> links, MessageFactory factory,
            ClockUs clock_us);
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
 
   // --- the training loop tells where it is -------------------------------------------------
   // The first gradient of the current step: opens its backward window. Idempotent in a step.
+  // Throws ExecutorError when a buffer that this step needs has not been released.
   void begin_backward();
   // Where the gradient of `slot` in the current step belongs, one target per bucket it touches.
+  // Valid until end_step; the buffers may be written once begin_backward has returned.
   [[nodiscard]] const std::vector<PackTarget>& targets(std::int32_t slot) const;
   // The gradient of `slot` of the current step has been packed. At most once a step; a second
   // call throws ExecutorError.
   void slot_ready(std::int32_t slot);
   [[nodiscard]] bool slot_collected(std::int32_t slot) const;
-  // What is due at the boundary of the current step. Every slot must have been collected.
+  // What is due at the boundary of the current step and was not released, in plan order. Every
+  // slot must have been collected.
   [[nodiscard]] std::vector<Due> due() const;
   // Closes the step: the next forward window opens, buffers of the next step are chosen. Every
-  // ungated due generation must be reduced.
+  // slot must have been collected, every ungated due generation must be reduced.
   void end_step();
   // A due generation was applied: its buffer is free. Required before the buffer is needed again.
   void release(const Due& due);
@@ -98,7 +96,8 @@ class Executor : public std::enable_shared_from_this<Executor> {
   // Until the generation is reduced, the executor failed, or the time is over. Callers wait in
   // short slices to stay interruptible.
   [[nodiscard]] WaitResult wait(const Due& due, std::chrono::microseconds timeout);
-  // Until no message is in flight on any link (finished or failed).
+  // Until no message is in flight on any link. Then kFailed if the executor failed, else kDone;
+  // messages that the plan still holds do not count.
   [[nodiscard]] WaitResult wait_idle(std::chrono::microseconds timeout);
   [[nodiscard]] Pending inspect(const Due& due) const;
 
@@ -116,6 +115,73 @@ class Executor : public std::enable_shared_from_this<Executor> {
   [[nodiscard]] std::vector<MessageRecord> take_records();
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] const BucketTable& table() const { return table_; }
+
+ private:
+  // A message in flight. The serial tells it from later ones that reuse its place.
+  struct Flight {
+    TaskInstance task;
+    std::int64_t serial = -1;
+    std::int64_t ready_us = 0;
+    std::int64_t sent_us = 0;
+  };
+  struct Ticket {
+    std::size_t place = 0;
+    std::int64_t serial = 0;
+  };
+
+  // The state of a step.
+  void choose_buffers(std::int64_t step);
+  void check_slot(std::int32_t slot) const;
+  void check_collected(const char* caller) const;
+  bool finish_bucket(std::int32_t bucket);
+  [[nodiscard]] std::vector<std::int32_t> missing_slots(std::int32_t bucket) const;
+  [[nodiscard]] Instance instance_of(const Due& due) const;
+
+  // The state of a message.
+  void make_ready(Instance instance, GenerationState& state, std::int64_t now_us);
+  [[nodiscard]] bool can_run(TaskInstance task) const;
+  [[nodiscard]] Lane& lane_of(std::int32_t task);
+  [[nodiscard]] const Lane& lane_of(std::int32_t task) const;
+  [[nodiscard]] std::optional<TaskInstance> next(Lane& lane);
+  Ticket launch(Lane& lane, TaskInstance task);
+  // Without the lock. Returns why the message could not be sent, or nothing.
+  [[nodiscard]] std::string send(const Lane& lane, TaskInstance task, Ticket ticket);
+  // Takes the message out of flight; false when it is no longer there.
+  bool land(Ticket ticket, TaskInstance& task);
+  void complete(Ticket ticket, const LinkStatus& status);
+  void drain(std::unique_lock<std::mutex>& lock, Lane& lane);
+  void drain_all(std::unique_lock<std::mutex>& lock);
+  void open_window(std::unique_lock<std::mutex>& lock, Window window);
+  void fail_locked(const std::string& reason, Outcome outcome);
+
+  // Texts.
+  [[nodiscard]] std::string held_by(Instance instance, const GenerationState& state) const;
+  [[nodiscard]] std::string held_at_head(TaskInstance head, const Lane& lane) const;
+  [[nodiscard]] std::string text_of(TaskInstance task) const;
+
+  // Fixed.
+  const Plan plan_;
+  const BucketTable table_;
+  const Schedule schedule_;
+  const MessageFactory factory_;
+  const ClockUs clock_us_;
+  std::vector<std::int32_t> slots_in_bucket_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;  // something was reduced, failed, or the last flight landed
+  Window window_;                    // the current one: its step is the current step
+  std::vector<Lane> lanes_;
+  GenerationStates states_;
+  std::vector<std::vector<PackTarget>> targets_;  // [slot]; written by end_step only
+  std::vector<std::int64_t> collected_step_;      // [slot]: the last step it was collected in
+  std::vector<std::int32_t> missing_;             // [bucket]: slots not collected in this step
+  std::size_t uncollected_ = 0;                   // slots not collected in this step
+  std::vector<Flight> flights_;
+  std::vector<std::size_t> free_flights_;
+  std::int64_t last_serial_ = 0;
+  std::int64_t in_flight_ = 0;
+  LinkStatus failure_;
+  RecordRing records_;
 };
 
 }  // namespace deft

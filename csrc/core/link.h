@@ -28,12 +28,15 @@ struct Message {
   void* output = nullptr;  // may equal input
   std::int64_t output_elements = 0;
   std::int32_t root = 0;
-  std::int32_t device = -1;  // -1: host memory
+  std::int32_t device = -1;            // -1: host memory
   std::shared_ptr<ReadySignal> ready;  // null: already there
+  std::shared_ptr<void> owner;         // keeps the memory until the link is done with it
 };
 
 using Completion = std::function<void(const LinkStatus&)>;
 
+// A completion can hold the last reference to its executor, and so to the links: a link may be
+// destroyed by the thread that completes, from inside the completion.
 class Link {
  public:
   virtual ~Link() = default;

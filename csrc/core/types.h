@@ -22,7 +22,8 @@ struct Window {
   auto operator<=>(const Window&) const = default;
 };
 
-// How a message ended. kAborted: the link is gone (a peer died, shutdown); nothing more will arrive.
+// How a message ended. kAborted: the link is gone (a peer died, shutdown); nothing more will
+// arrive.
 enum class Outcome : std::uint8_t { kOk, kAborted, kInvalid };
 
 struct LinkStatus {

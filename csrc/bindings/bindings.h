@@ -1,0 +1,13 @@
+// One function per binding file; module.cpp calls them all.
+#pragma once
+
+#include <torch/extension.h>
+
+namespace deft {
+
+void bind_plan(pybind11::module_& module);
+void bind_executor(pybind11::module_& module);
+void bind_horovod(pybind11::module_& module);
+void bind_session(pybind11::module_& module);
+
+}  // namespace deft

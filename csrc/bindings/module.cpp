@@ -1,0 +1,9 @@
+#include "bindings/bindings.h"
+
+PYBIND11_MODULE(_C, module) {
+  module.doc() = "The C++ half of deft_horovod: executor, Horovod link, gradient hooks.";
+  deft::bind_plan(module);
+  deft::bind_executor(module);
+  deft::bind_horovod(module);
+  deft::bind_session(module);
+}

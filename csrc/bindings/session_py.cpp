@@ -1,0 +1,128 @@
+// Collector and Session: what the optimizer wrapper drives.
+#include "bindings/bindings.h"
+#include "horovod/horovod_link.h"
+#include "torch/collector.h"
+#include "torch/pack.h"
+#include "torch/session.h"
+
+namespace py = pybind11;
+
+namespace deft {
+
+namespace {
+
+// Waits in short slices, so that Ctrl-C and other signals get through to Python.
+std::optional<std::size_t> wait(Session& session, const std::vector<Due>& dues, double timeout_s) {
+  constexpr double kSliceS = 0.1;
+  double left_s = timeout_s;
+  while (true) {
+    std::optional<std::size_t> missing;
+    {
+      const py::gil_scoped_release release;
+      const double slice_s = std::min(left_s, kSliceS);
+      missing = session.wait(dues, std::chrono::microseconds(
+                                       static_cast<std::int64_t>(slice_s * 1e6)));
+    }
+    left_s -= kSliceS;
+    if (!missing.has_value() || left_s <= 0 || !session.executor().failure().ok()) {
+      return missing;
+    }
+    if (PyErr_CheckSignals() != 0) {
+      throw py::error_already_set();
+    }
+  }
+}
+
+std::shared_ptr<Session> make_session(const Plan& plan, std::vector<at::Tensor> parameters,
+                                      const std::vector<std::shared_ptr<HorovodLink>>& links,
+                                      const std::string& prefix, std::int32_t rank,
+                                      std::int32_t size) {
+  SessionOptions options;
+  options.prefix = prefix;
+  options.rank = rank;
+  options.size = size;
+  return Session::create(plan, std::move(parameters), {links.begin(), links.end()}, options);
+}
+
+void bind_collector(py::module_& module) {
+  py::class_<Collected>(module, "Collected", "What one backward window produced.")
+      .def_readonly("order", &Collected::order)
+      .def_readonly("ready_us", &Collected::ready_us)
+      .def_readonly("sparse", &Collected::sparse)
+      .def_readonly("backward_us", &Collected::backward_us);
+  py::class_<Collector, std::shared_ptr<Collector>>(module, "Collector", "Gradient hooks.")
+      .def(py::init(&Collector::attach), py::arg("parameters"), py::arg("names"),
+           py::arg("passes_per_step"))
+      .def("detach", &Collector::detach)
+      .def(
+          "set_sink",
+          [](Collector& collector, std::shared_ptr<Session> session,
+             std::vector<std::int64_t> places) {
+            collector.set_sink(std::move(session), std::move(places));
+          },
+          py::arg("session"), py::arg("places"))
+      .def("all_train", &Collector::all_train)
+      .def("set_passes_per_step", &Collector::set_passes_per_step)
+      .def("any", &Collector::any)
+      .def("complete", &Collector::complete)
+      .def("collected", &Collector::collected)
+      .def("reset", &Collector::reset);
+}
+
+}  // namespace
+
+void bind_session(py::module_& module) {
+  bind_collector(module);
+  module.def(
+      "pack",
+      [](const at::Tensor& gradient, const at::Tensor& slot, double scale, bool accumulate) {
+        pack(gradient, slot, scale, accumulate ? PackMode::kAccumulate : PackMode::kOverwrite);
+      },
+      py::arg("gradient"), py::arg("slot"), py::arg("scale") = 1.0,
+      py::arg("accumulate") = false);
+  module.def("unpack", &unpack, py::arg("slot"), py::arg("gradient"));
+  module.def("shard_of", [](std::int64_t elements, std::int32_t rank, std::int32_t size) {
+    const Shard shard = shard_of(elements, rank, size);
+    return std::make_pair(shard.begin, shard.elements);
+  });
+  py::class_<Session, std::shared_ptr<Session>>(module, "Session", "A plan on real tensors.")
+      .def(py::init(&make_session), py::arg("plan"), py::arg("parameters"), py::arg("links"),
+           py::arg("prefix"), py::arg("rank"), py::arg("size"))
+      .def("close_step", &Session::close_step, py::call_guard<py::gil_scoped_release>())
+      .def("due", [](Session& s) { return s.executor().due(); })
+      .def("wait", &wait, py::arg("dues"), py::arg("timeout_s"))
+      .def("install", &Session::install)
+      .def("attention", &Session::attention)
+      .def("request_attention", &Session::request_attention)
+      .def("release",
+           [](Session& s, const std::vector<Due>& dues) {
+             for (const Due& due : dues) {
+               s.executor().release(due);
+             }
+           })
+      .def("end_step", [](Session& s) { s.executor().end_step(); },
+           py::call_guard<py::gil_scoped_release>())
+      .def("wait_idle",
+           [](Session& s, double timeout_s) {
+             const std::chrono::microseconds timeout(static_cast<std::int64_t>(timeout_s * 1e6));
+             return s.executor().wait_idle(timeout) == WaitResult::kDone;
+           },
+           py::call_guard<py::gil_scoped_release>())
+      .def("fail",
+           [](Session& s, const std::string& reason) {
+             s.executor().fail(reason, Outcome::kAborted);
+           })
+      .def("failure",
+           [](Session& s) -> std::optional<std::string> {
+             const LinkStatus status = s.executor().failure();
+             return status.ok() ? std::nullopt : std::optional<std::string>(status.reason);
+           })
+      .def("inspect", [](Session& s, const Due& due) { return s.executor().inspect(due); })
+      .def("slots_of", &Session::slots_of)
+      .def("link_stats", [](Session& s) { return s.executor().link_stats(); })
+      .def("take_records", [](Session& s) { return s.executor().take_records(); })
+      .def_property_readonly("step", [](Session& s) { return s.executor().step(); })
+      .def_property_readonly("buffer_bytes", &Session::buffer_bytes);
+}
+
+}  // namespace deft

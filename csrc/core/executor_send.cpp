@@ -1,0 +1,151 @@
+// How messages leave and land. The lock is never held while a link, a completion or the factory
+// is called.
+#include <exception>
+#include <utility>
+
+#include "core/executor.h"
+
+namespace deft {
+
+void Executor::make_ready(Instance instance, GenerationState& state, std::int64_t now_us) {
+  state.phase = Phase::kHeld;
+  state.ready_us = now_us;
+  const std::int32_t task = schedule_.tasks_of(instance.generation)[state.tasks_done];
+  Lane& lane = lane_of(task);
+  if (lane.spec().plan_order) return;
+  const TaskInstance entry{task, instance.cycle};
+  lane.offer(entry, schedule_.window(entry), window_);
+}
+
+Lane& Executor::lane_of(std::int32_t task) {
+  return lanes_[static_cast<std::size_t>(plan_.tasks[static_cast<std::size_t>(task)].link)];
+}
+
+const Lane& Executor::lane_of(std::int32_t task) const {
+  return lanes_[static_cast<std::size_t>(plan_.tasks[static_cast<std::size_t>(task)].link)];
+}
+
+// Its generation is complete, and so are the tasks of the generation before it.
+bool Executor::can_run(TaskInstance task) const {
+  const Instance instance = schedule_.instance_of(task);
+  const GenerationState* state = states_.find(instance);
+  return state != nullptr && state->phase == Phase::kHeld &&
+         schedule_.tasks_of(instance.generation)[state->tasks_done] == task.task;
+}
+
+std::optional<TaskInstance> Executor::next(Lane& lane) {
+  if (!lane.spec().plan_order) return lane.take_offered();
+  const std::optional<TaskInstance> head = lane.head();
+  if (!head || !can_run(*head) || schedule_.window(*head) > window_ ||
+      !lane.has_credit(schedule_.bytes_of_task(head->task))) {
+    return std::nullopt;
+  }
+  lane.advance();
+  return head;
+}
+
+Executor::Ticket Executor::launch(Lane& lane, TaskInstance task) {
+  GenerationState& state = *states_.find(schedule_.instance_of(task));
+  const std::int64_t now_us = clock_us_();
+  state.phase = Phase::kInFlight;
+  state.sent_us = now_us;
+  lane.start(schedule_.bytes_of_task(task.task), now_us);
+  ++in_flight_;
+  if (free_flights_.empty()) {
+    free_flights_.push_back(flights_.size());
+    flights_.emplace_back();
+  }
+  const Ticket ticket{free_flights_.back(), ++last_serial_};
+  free_flights_.pop_back();
+  flights_[ticket.place] = {task, ticket.serial, state.ready_us, now_us};
+  return ticket;
+}
+
+std::string Executor::send(const Lane& lane, TaskInstance task, Ticket ticket) {
+  try {
+    const std::int32_t buffer = schedule_.buffer(schedule_.instance_of(task));
+    lane.link()->send(factory_(task.task, buffer),
+                      [weak = weak_from_this(), ticket](const LinkStatus& status) {
+                        if (const auto self = weak.lock()) self->complete(ticket, status);
+                      });
+    return {};
+  } catch (const std::exception& error) {
+    return std::string("could not be sent: ") + error.what();
+  }
+}
+
+bool Executor::land(Ticket ticket, TaskInstance& task) {
+  Flight& flight = flights_[ticket.place];
+  // A link that completes twice must not give its credit back twice.
+  if (flight.serial != ticket.serial) return false;
+  task = flight.task;
+  flight.serial = -1;
+  free_flights_.push_back(ticket.place);
+  const std::int64_t bytes = schedule_.bytes_of_task(task.task);
+  const std::int64_t now_us = clock_us_();
+  lane_of(task.task).finish(bytes, now_us);
+  records_.push(
+      {task.task, schedule_.window(task).step, bytes, flight.ready_us, flight.sent_us, now_us});
+  if (--in_flight_ == 0) changed_.notify_all();
+  return true;
+}
+
+void Executor::complete(Ticket ticket, const LinkStatus& status) {
+  std::unique_lock lock(mutex_);
+  TaskInstance task;
+  if (!land(ticket, task)) return;
+  if (!status.ok()) {
+    fail_locked(text_of(task) + ": " + status.reason, status.outcome);
+    return;
+  }
+  const Instance instance = schedule_.instance_of(task);
+  GenerationState& state = *states_.find(instance);
+  if (++state.tasks_done < schedule_.tasks_of(instance.generation).size()) {
+    make_ready(instance, state, clock_us_());
+  } else {
+    state.phase = Phase::kReduced;
+    changed_.notify_all();
+  }
+  drain_all(lock);
+}
+
+void Executor::drain(std::unique_lock<std::mutex>& lock, Lane& lane) {
+  if (lane.is_draining) return;
+  lane.is_draining = true;
+  while (failure_.ok()) {
+    const std::optional<TaskInstance> task = next(lane);
+    if (!task) break;
+    const Ticket ticket = launch(lane, *task);
+    lock.unlock();
+    const std::string refusal = send(lane, *task, ticket);
+    lock.lock();
+    TaskInstance landed;
+    if (!refusal.empty() && land(ticket, landed)) {
+      fail_locked(text_of(landed) + " " + refusal, Outcome::kInvalid);
+    }
+  }
+  lane.is_draining = false;
+}
+
+void Executor::drain_all(std::unique_lock<std::mutex>& lock) {
+  for (Lane& lane : lanes_) drain(lock, lane);
+}
+
+void Executor::open_window(std::unique_lock<std::mutex>& lock, Window window) {
+  window_ = window;
+  for (Lane& lane : lanes_) lane.open_until(window);
+  drain_all(lock);
+}
+
+void Executor::fail(const std::string& reason, Outcome outcome) {
+  const std::lock_guard lock(mutex_);
+  fail_locked(reason, outcome);
+}
+
+void Executor::fail_locked(const std::string& reason, Outcome outcome) {
+  if (!failure_.ok()) return;
+  failure_ = {outcome == Outcome::kOk ? Outcome::kInvalid : outcome, reason};
+  changed_.notify_all();
+}
+
+}  // namespace deft

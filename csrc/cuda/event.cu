@@ -1,0 +1,58 @@
+#include <cuda_runtime_api.h>
+
+#include "cuda/event.h"
+
+namespace {
+
+// Reads and clears the thread's last error: a code that we return must not surface again in
+// somebody else's cudaGetLastError.
+int result_of(cudaError_t error) {
+  if (error == cudaSuccess) return 0;
+  (void)cudaGetLastError();
+  return -static_cast<int>(error);
+}
+
+}  // namespace
+
+int deft_cuda_built(void) { return 1; }
+
+int deft_cuda_device_count(void) {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  const int result = result_of(error);
+  if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver) return 0;
+  return result < 0 ? result : count;
+}
+
+void* deft_cuda_event_create(int device) {
+  int previous = 0;
+  if (result_of(cudaGetDevice(&previous)) < 0 || result_of(cudaSetDevice(device)) < 0) {
+    return nullptr;
+  }
+  cudaEvent_t event = nullptr;
+  const int created = result_of(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  const int restored = result_of(cudaSetDevice(previous));
+  if (created == 0 && restored == 0) return event;
+  if (created == 0) (void)cudaEventDestroy(event);
+  return nullptr;
+}
+
+int deft_cuda_event_record(void* event, void* stream) {
+  return result_of(
+      cudaEventRecord(static_cast<cudaEvent_t>(event), static_cast<cudaStream_t>(stream)));
+}
+
+int deft_cuda_event_query(void* event) {
+  const cudaError_t error = cudaEventQuery(static_cast<cudaEvent_t>(event));
+  const int result = result_of(error);
+  if (error == cudaErrorNotReady) return 0;
+  return result < 0 ? result : 1;
+}
+
+int deft_cuda_event_destroy(void* event) {
+  return result_of(cudaEventDestroy(static_cast<cudaEvent_t>(event)));
+}
+
+const char* deft_cuda_error(int code) {
+  return cudaGetErrorString(static_cast<cudaError_t>(code < 0 ? -code : code));
+}

@@ -1,0 +1,92 @@
+#include "horovod/horovod_link.h"
+
+#include <memory>
+#include <utility>
+
+#include "horovod/common/operations.h"
+
+namespace deft {
+
+namespace hvd = horovod::common;
+
+namespace {
+
+LinkStatus to_link_status(const hvd::Status& status) {
+  switch (status.type()) {
+    case hvd::StatusType::OK:
+      return {};
+    case hvd::StatusType::PRECONDITION_ERROR:
+    case hvd::StatusType::INVALID_ARGUMENT:
+      return {Outcome::kInvalid, status.reason()};
+    default:  // shutdown, a dead peer, a failed collective
+      return {Outcome::kAborted, status.reason()};
+  }
+}
+
+struct Entry {
+  std::shared_ptr<hvd::Tensor> input;
+  std::shared_ptr<hvd::Tensor> output;
+  std::shared_ptr<hvd::OpContext> context;
+  hvd::ReadyEventList events;
+};
+
+Entry make_entry(const Message& message, const Allocator& allocator) {
+  const hvd::DataType dtype = to_horovod(message.dtype);
+  Entry entry;
+  entry.output = 
+      std::make_shared<FlatTensor>(message.output, message.output_elements, dtype, message.owner);
+  const bool in_place =
+      message.input == message.output && message.input_elements == message.output_elements;
+  // Horovod never writes to an input; its Tensor interface has one pointer for both directions.
+  entry.input = in_place ? entry.output
+                         : std::make_shared<FlatTensor>(const_cast<void*>(message.input),
+                                                        message.input_elements, dtype, message.owner);
+  entry.context = std::make_shared<BufferContext>(entry.output, message.device, allocator);
+  if (message.ready != nullptr) {
+    entry.events.AddReadyEvent(std::make_shared<SignalEvent>(message.ready));
+  }
+  return entry;
+}
+
+}  // namespace
+
+HorovodLink::HorovodLink(HorovodLinkOptions options, Allocator allocator)
+    : options_(options), allocator_(std::move(allocator)) {}
+
+void HorovodLink::send(Message message, Completion done) {
+  Entry entry = make_entry(message, allocator_);
+  const hvd::ReduceOp reduce_op =
+      options_.reduction == Reduction::kAverage ? hvd::ReduceOp::AVERAGE : hvd::ReduceOp::SUM;
+  // Runs on Horovod's background thread: no GIL, no blocking.
+  const hvd::StatusCallback callback = [done](const hvd::Status& status) {
+    done(to_link_status(status));
+  };
+  const std::int32_t set = options_.process_set_id;
+  hvd::Status status;
+  switch (message.op) {
+    case Op::kAllReduce:
+      status = hvd::EnqueueTensorAllreduce(entry.context, entry.input, entry.output, entry.events,
+                                           message.name, message.device, callback, reduce_op,
+                                           options_.prescale, options_.postscale, set);
+      break;
+    case Op::kReduceScatter:
+      status = hvd::EnqueueTensorReducescatter(
+          entry.context, entry.input, entry.output, entry.events, message.name, message.device,
+          callback, reduce_op, set, options_.prescale, options_.postscale);
+      break;
+    case Op::kAllGather:
+      status = hvd::EnqueueTensorAllgather(entry.context, entry.input, entry.events, message.name,
+                                           message.device, callback, set);
+      break;
+    case Op::kBroadcast:
+      status =
+          hvd::EnqueueTensorBroadcast(entry.context, entry.input, entry.output, message.root,
+                                      entry.events, message.name, message.device, callback, set);
+      break;
+  }
+  if (!status.ok()) {
+    done(to_link_status(status));
+  }
+}
+
+}  // namespace deft

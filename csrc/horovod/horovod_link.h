@@ -1,0 +1,34 @@
+// The link over Horovod: messages become entries of its tensor queue through the enqueue functions
+// that the library exports.
+#pragma once
+
+#include <cstdint>
+
+#include "core/link.h"
+#include "horovod/adapters.h"
+
+namespace deft {
+
+enum class Reduction : std::uint8_t { kAverage, kSum };
+
+struct HorovodLinkOptions {
+  std::int32_t process_set_id = 0;
+  Reduction reduction = Reduction::kAverage;
+  // Applied by Horovod itself, as for its own optimizer: that is what makes a synchronous plan
+  // equal to stock Horovod bit for bit.
+  double prescale = 1.0;
+  double postscale = 1.0;
+};
+
+class HorovodLink final : public Link {
+ public:
+  HorovodLink(HorovodLinkOptions options, Allocator allocator);
+
+  void send(Message message, Completion done) override;
+
+ private:
+  HorovodLinkOptions options_;
+  Allocator allocator_;
+};
+
+}  // namespace deft

@@ -1,0 +1,55 @@
+// One flat buffer per (parameter dtype, wire dtype, device), and a view of it per parameter.
+//
+// A slot is a header of 16 bytes and the gradient. The header travels with the gradient and is
+// summed like it: `presence` tells whether any rank had a gradient, `attention` whether any rank
+// asks for a new plan. So these facts reach all ranks with no message of their own.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/plan.h"
+
+namespace deft {
+
+constexpr std::int64_t kHeaderBytes = 16;
+
+struct Header {
+  double presence = 0.0;
+  double attention = 0.0;
+};
+
+class Arena {
+ public:
+  // `parameters` are those whose slots lie in this arena, in the order of `slots`.
+  Arena(const ArenaSpec& spec, const at::Device& device, std::vector<SlotSpec> slots,
+        const std::vector<at::Tensor>& parameters);
+
+  // The gradient part of a slot, shaped (and strided, where the parameter is dense) like it.
+  [[nodiscard]] const at::Tensor& view(std::size_t slot) const { return views_[slot]; }
+  // A flat range [begin, end) of elements of the arena.
+  [[nodiscard]] at::Tensor range(std::int64_t begin, std::int64_t end) const;
+  [[nodiscard]] void* address(std::int64_t element) const;
+  // Keeps the memory: a message in flight may outlive the optimizer.
+  [[nodiscard]] std::shared_ptr<void> owner() const { return std::make_shared<at::Tensor>(flat_); }
+
+  void write_header(std::size_t slot, const Header& header);
+  [[nodiscard]] Header read_header(std::size_t slot) const;
+  void zero(std::size_t slot);  // header and gradient
+
+  [[nodiscard]] std::int32_t device() const { return device_index_; }
+  [[nodiscard]] std::int64_t bytes() const;
+
+ private:
+  std::vector<SlotSpec> slots_;
+  std::int32_t device_index_;
+  std::int64_t item_bytes_;
+  at::Tensor flat_;
+  std::vector<at::Tensor> views_;
+  std::vector<at::Tensor> headers_;
+};
+
+}  // namespace deft

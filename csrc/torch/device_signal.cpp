@@ -1,0 +1,44 @@
+#include "torch/device_signal.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
+
+#include "cuda/event.h"
+
+namespace deft {
+
+namespace {
+
+void check(int code, const char* what) {
+  TORCH_CHECK(code >= 0, "CUDA could not ", what, ": ", deft_cuda_error(code));
+}
+
+}  // namespace
+
+DeviceSignal::DeviceSignal(const c10::Device& device)
+    : device_(device), event_(deft_cuda_event_create(device.index())) {
+  TORCH_CHECK(event_ != nullptr, "no CUDA event on ", device_,
+              deft_cuda_built() != 0
+                  ? ": the driver refused it"
+                  : ": this deft_horovod was built without CUDA; rebuild it where nvcc is found");
+}
+
+DeviceSignal::~DeviceSignal() { deft_cuda_event_destroy(event_); }
+
+void DeviceSignal::record() {
+  const c10::impl::VirtualGuardImpl guard(device_.type());
+  check(deft_cuda_event_record(event_, guard.getStream(device_).native_handle()),
+        "record an event");
+}
+
+bool DeviceSignal::ready() const {
+  const int answer = deft_cuda_event_query(event_);
+  check(answer, "query an event");
+  return answer == 1;
+}
+
+std::shared_ptr<DeviceSignal> make_signal(const c10::Device& device) {
+  return device.is_cpu() ? nullptr : std::make_shared<DeviceSignal>(device);
+}
+
+}  // namespace deft

@@ -1,0 +1,258 @@
+#include "torch/session.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "torch/memory.h"
+#include "torch/pack.h"
+
+namespace deft {
+
+namespace {
+
+std::int64_t steady_us() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+Shard shard_of(std::int64_t elements, std::int32_t rank, std::int32_t size) {
+  const std::int64_t base = elements / size;
+  const std::int64_t rest = elements % size;
+  return {base * rank + std::min<std::int64_t>(rank, rest), base + (rank < rest ? 1 : 0)};
+}
+
+Session::Session(const Plan& plan, std::vector<at::Tensor> parameters, SessionOptions options)
+    : plan_(plan), parameters_(std::move(parameters)), options_(std::move(options)) {
+  TORCH_CHECK(plan_.slots.size() == parameters_.size(), "the plan has ", plan_.slots.size(),
+              " slots for ", parameters_.size(), " parameters");
+  std::vector<std::vector<SlotSpec>> slots(plan_.arenas.size());
+  std::vector<std::vector<at::Tensor>> members(plan_.arenas.size());
+  for (std::size_t i = 0; i < plan_.slots.size(); ++i) {
+    const std::int32_t where = plan_.slots[i].arena;
+    const auto a = static_cast<std::size_t>(where);
+    places_.push_back({where, slots[a].size()});
+    slots[a].push_back(plan_.slots[i]);
+    members[a].push_back(parameters_[i]);
+  }
+  for (std::int32_t buffer = 0; buffer < plan_.buffers; ++buffer) {
+    auto& copies = arenas_.emplace_back();
+    for (std::size_t a = 0; a < plan_.arenas.size(); ++a) {
+      copies.emplace_back(plan_.arenas[a], members[a].front().device(), slots[a], members[a]);
+    }
+    auto& signals = signals_.emplace_back();
+    for (const BucketSpec& bucket : plan_.buckets) {
+      const auto a = static_cast<std::size_t>(bucket.arena);
+      signals.push_back(make_signal(members[a].front().device()));
+    }
+  }
+}
+
+std::shared_ptr<Session> Session::create(const Plan& plan, std::vector<at::Tensor> parameters,
+                                         std::vector<std::shared_ptr<Link>> links,
+                                         SessionOptions options) {
+  std::shared_ptr<Session> session(
+      new Session(plan, std::move(parameters), std::move(options)));
+  session->start(std::move(links));
+  return session;
+}
+
+void Session::start(std::vector<std::shared_ptr<Link>> links) {
+  // The session outlives its messages: whoever holds a completion holds the arenas through this.
+  auto factory = [self = weak_from_this()](std::int32_t task, std::int32_t buffer) {
+    const auto session = self.lock();
+    TORCH_CHECK(session != nullptr, "a message was asked of a session that is gone");
+    return session->message(task, buffer);
+  };
+  executor_ = std::make_shared<Executor>(plan_, std::move(links), factory, steady_us);
+  check_parameters_travel_whole();
+}
+
+// A parameter is updated at one moment: everything that carries a part of it is due together.
+void Session::check_parameters_travel_whole() const {
+  using Span = std::tuple<std::int32_t, std::int32_t, std::int32_t, bool>;
+  std::vector<std::set<Span>> spans(plan_.buckets.size());
+  for (const GenerationSpec& g : plan_.generations) {
+    spans[static_cast<std::size_t>(g.bucket)].emplace(g.first_step, g.last_step, g.apply_step,
+                                                      g.gated);
+  }
+  for (std::size_t slot = 0; slot < plan_.slots.size(); ++slot) {
+    const auto& buckets = executor_->table().buckets_of(static_cast<std::int32_t>(slot));
+    for (const std::int32_t bucket : buckets) {
+      TORCH_CHECK(spans[static_cast<std::size_t>(bucket)] ==
+                      spans[static_cast<std::size_t>(buckets.front())],
+                  "the plan applies parts of slot ", slot, " at different moments (buckets ",
+                  buckets.front(), " and ", bucket, "); all parts of one parameter must share "
+                  "their generations");
+    }
+  }
+}
+
+Arena& Session::arena(std::int32_t buffer, std::size_t slot) {
+  return arenas_[static_cast<std::size_t>(buffer)][static_cast<std::size_t>(places_[slot].arena)];
+}
+
+const Arena& Session::arena(std::int32_t buffer, std::size_t slot) const {
+  return arenas_[static_cast<std::size_t>(buffer)][static_cast<std::size_t>(places_[slot].arena)];
+}
+
+Message Session::message(std::int32_t task, std::int32_t buffer) const {
+  const TaskSpec& spec = plan_.tasks[static_cast<std::size_t>(task)];
+  const GenerationSpec& generation = plan_.generations[static_cast<std::size_t>(spec.generation)];
+  const auto b = static_cast<std::size_t>(generation.bucket);
+  const BucketSpec& bucket = plan_.buckets[b];
+  const auto a = static_cast<std::size_t>(bucket.arena);
+  const Arena& memory = arenas_[static_cast<std::size_t>(buffer)][a];
+
+  Message message;
+  message.name = options_.prefix + ".b" + std::to_string(b) + "." + name_of(spec.op) + "." +
+                 std::to_string(buffer);
+  message.op = spec.op;
+  message.dtype = plan_.arenas[a].wire;
+  message.root = spec.root;
+  message.device = memory.device();
+  message.owner = memory.owner();
+  message.ready = signals_[static_cast<std::size_t>(buffer)][b];
+  message.input = message.output = memory.address(bucket.begin);
+  message.input_elements = message.output_elements = bucket.end - bucket.begin;
+  const Shard shard = shard_of(message.input_elements, options_.rank, options_.size);
+  void* mine = memory.address(bucket.begin + shard.begin);
+  if (spec.op == Op::kReduceScatter) {
+    message.output = mine;
+    message.output_elements = shard.elements;
+  } else if (spec.op == Op::kAllGather) {
+    message.input = mine;
+    message.input_elements = shard.elements;
+  }
+  return message;
+}
+
+void Session::record(const PackTarget& target) {
+  const auto& signal =
+      signals_[static_cast<std::size_t>(target.buffer)][static_cast<std::size_t>(target.bucket)];
+  if (signal != nullptr) {
+    signal->record();
+  }
+}
+
+// Generations of all buckets of one parameter agree (checked at start), so its first target stands
+// for all of them.
+void Session::collect(std::size_t index, const at::Tensor* gradient) {
+  const auto slot = static_cast<std::int32_t>(index);
+  const auto& targets = executor_->targets(slot);
+  const PackTarget& first = targets.front();
+  Arena& memory = arena(first.buffer, index);
+  const std::size_t at = places_[index].index;
+  const PackMode mode = first.accumulate ? PackMode::kAccumulate : PackMode::kOverwrite;
+  Header header = first.accumulate ? memory.read_header(at) : Header{};
+  header.attention += attention_requested_ ? 1.0 : 0.0;
+  if (gradient != nullptr) {
+    pack(*gradient, memory.view(at), options_.scale, mode);
+    header.presence += 1.0;
+  } else if (mode == PackMode::kOverwrite) {
+    memory.zero(at);
+  }
+  memory.write_header(at, header);
+  for (const PackTarget& target : targets) {
+    record(target);
+  }
+  executor_->slot_ready(slot);
+}
+
+void Session::on_gradient(std::size_t index, const at::Tensor& gradient) {
+  executor_->begin_backward();
+  collect(index, &gradient);
+}
+
+void Session::on_sparse_gradient(std::size_t index) {
+  executor_->begin_backward();
+  collect(index, nullptr);  // it travels the stock way; here its place stays empty
+}
+
+void Session::close_step() {
+  executor_->begin_backward();
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (executor_->slot_collected(static_cast<std::int32_t>(i))) {
+      continue;
+    }
+    const at::Tensor& gradient = parameters_[i].grad();
+    const bool dense = gradient.defined() && !gradient.is_sparse();
+    collect(i, dense ? &gradient : nullptr);
+  }
+}
+
+std::optional<std::size_t> Session::wait(const std::vector<Due>& dues,
+                                         std::chrono::microseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  for (std::size_t i = 0; i < dues.size(); ++i) {
+    const auto left = std::chrono::duration_cast<std::chrono::microseconds>(
+        deadline - std::chrono::steady_clock::now());
+    const auto result = executor_->wait(dues[i], std::max(left, std::chrono::microseconds(0)));
+    if (result != WaitResult::kDone) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
+void Session::install(const std::vector<Due>& dues) {
+  std::vector<bool> seen(parameters_.size(), false);
+  for (const Due& due : dues) {
+    for (const std::int32_t slot : slots_of(due.bucket)) {
+      const auto i = static_cast<std::size_t>(slot);
+      if (seen[i]) {
+        continue;
+      }
+      seen[i] = true;
+      const Arena& memory = arena(due.buffer, i);
+      const std::size_t at = places_[i].index;
+      at::Tensor& gradient = parameters_[i].mutable_grad();
+      if (gradient.defined() && gradient.is_sparse()) {
+        continue;
+      }
+      if (!gradient.defined() && memory.read_header(at).presence <= 0.0) {
+        continue;
+      }
+      const at::Tensor& result = memory.view(at);
+      if (result.scalar_type() == parameters_[i].scalar_type()) {
+        gradient = result;
+        continue;
+      }
+      if (!gradient.defined()) {
+        gradient = at::empty_like(parameters_[i].detach());
+      }
+      unpack(result, gradient);
+    }
+  }
+}
+
+bool Session::attention(const std::vector<Due>& dues) const {
+  for (const Due& due : dues) {
+    for (const std::int32_t slot : slots_of(due.bucket)) {
+      const auto i = static_cast<std::size_t>(slot);
+      if (arena(due.buffer, i).read_header(places_[i].index).attention > 0.0) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+const std::vector<std::int32_t>& Session::slots_of(std::int32_t bucket) const {
+  return executor_->table().slots_of(bucket);
+}
+
+std::int64_t Session::buffer_bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto& copies : arenas_) {
+    for (const Arena& memory : copies) {
+      bytes += memory.bytes();
+    }
+  }
+  return bytes;
+}
+
+}  // namespace deft

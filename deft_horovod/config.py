@@ -1,0 +1,253 @@
+"""Config: every option, from keyword arguments, environment and file, in one frozen record.
+
+This is the only place of the package that reads the environment.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import annotated_types
+import yaml
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
+from typing_extensions import Self
+
+from deft_horovod.errors import ConfigError, explain
+from deft_horovod.size import exact_size_text, parse_size
+
+# In the registry under these names; the registry itself stands above the configuration.
+POLICIES: Final = ("auto", "bucket", "priority", "stock", "wfbp")
+_PREFIX: Final = "DEFT_"
+_FILE_VARIABLE: Final = "DEFT_CONFIG"
+# Read when the extension is built, so they may be around without meaning anything here.
+_BUILD_VARIABLES: Final = frozenset({"DEFT_FORCE_CPU", "DEFT_FORCE_CUDA"})
+# Whatever the dtype, the elements of a message can be counted in 31 bits, as MPI does.
+_LARGEST_MESSAGE: Final = 2 * 1024**3
+
+
+def _known_policy(name: str) -> str:
+    if name not in POLICIES:
+        close = get_close_matches(name, POLICIES, n=1)
+        raise ValueError("no such policy" + (f"; did you mean '{close[0]}'?" if close else ""))
+    return name
+
+
+_PolicyName = Annotated[str, AfterValidator(_known_policy)]
+_Size = Annotated[int, BeforeValidator(parse_size)]
+
+
+class Config(BaseModel):
+    """The options of one optimizer. Make it with :meth:`load`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    policy: _PolicyName = Field("auto", description="Which scheduler makes the plan.")
+    bucket_bytes: _Size = Field(
+        25 * 1024**2,
+        ge=1024,
+        le=_LARGEST_MESSAGE,
+        description="bucket: gradients are fused up to this size.",
+    )
+    first_bucket_bytes: _Size = Field(
+        1024**2,
+        ge=1024,
+        le=_LARGEST_MESSAGE,
+        description="bucket: the first one is smaller, so that the link starts early.",
+    )
+    partition_bytes: _Size = Field(
+        4_000_000,
+        ge=1024,
+        le=_LARGEST_MESSAGE,
+        description="priority: larger gradients are cut, smaller ones share a message.",
+    )
+    credit_bytes: _Size = Field(
+        16_000_000,
+        ge=0,
+        le=64 * 1024**3,
+        description="priority: bytes in flight; a larger message travels alone; 0: no limit.",
+    )
+    credit_messages: int = Field(
+        0,
+        ge=0,
+        le=1_000_000,
+        description="priority: messages in flight; 0: no limit.",
+    )
+    deadline_s: float = Field(
+        300.0,
+        ge=0.1,
+        le=86_400,
+        allow_inf_nan=False,
+        description="How long a wait lasts before it ends with an error that says who is missing.",
+    )
+    disable: bool = Field(False, description="Run plain Horovod, as if nothing were installed.")
+    verbose: bool = Field(False, description="Rank 0 writes a summary of each plan to its log.")
+
+    # Hidden from type checkers, which then keep the constructor generated from the fields.
+    if not TYPE_CHECKING:
+
+        def __init__(self, **fields: Any) -> None:
+            try:
+                super().__init__(**fields)
+            except ValidationError as error:
+                raise _refusal(_problems("argument", "", error)) from None
+
+    @classmethod
+    def load(
+        cls,
+        overrides: Mapping[str, object] | Config | None = None,
+        policy: str | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Arguments win over DEFT_* variables, and these over the file that DEFT_CONFIG names.
+
+        Everything that is wrong in any of them, overridden or not, is in one ConfigError. Of a
+        Config given as `overrides` the fields that were set count.
+        """
+        environ = os.environ if environ is None else environ
+        arguments = _arguments(overrides)
+        problems: list[str] = []
+        if policy is not None:
+            if arguments.get("policy", policy) != policy:
+                problems.append(
+                    f"argument policy: two values, {policy!r} and {arguments['policy']!r} in config"
+                )
+            arguments["policy"] = policy
+        in_environment, unknown = _read_environment(environ)
+        in_file, unreadable = _read_file(environ.get(_FILE_VARIABLE, ""))
+        problems += _check("argument", "", arguments)
+        problems += _check("environment variable", _PREFIX, in_environment) + unknown
+        problems += _check(f"file {environ.get(_FILE_VARIABLE)}:", "", in_file) + unreadable
+        if problems:
+            raise _refusal(problems)
+        return cls.model_validate({**in_file, **in_environment, **arguments})
+
+    @staticmethod
+    def elastic(environ: Mapping[str, str] | None = None) -> bool:
+        """Whether Horovod's launcher started this process for elastic training."""
+        return (os.environ if environ is None else environ).get("HOROVOD_ELASTIC") == "1"
+
+    @classmethod
+    def documentation(cls) -> str:
+        """The table of all options, for the command line and for the documentation."""
+        rows = [("option", "environment", "default", "allowed")]
+        rows += [
+            (name, _PREFIX + name.upper(), _value_text(name, field.default), _allowed(name, field))
+            for name, field in cls.model_fields.items()
+        ]
+        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        meanings = ["", *(field.description or "" for field in cls.model_fields.values())]
+        lines = []
+        for row, meaning in zip(rows, meanings, strict=True):
+            cells = [cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)]
+            lines.append("  ".join([*cells, row[3]]))
+            lines += [f"    {meaning}"] if meaning else []
+        return "\n".join(lines)
+
+
+def _arguments(overrides: object) -> dict[str, object]:
+    if isinstance(overrides, Config):
+        return overrides.model_dump(exclude_unset=True)
+    if overrides is None:
+        return {}
+    if not isinstance(overrides, Mapping):
+        kind = type(overrides).__name__
+        raise _refusal([f"argument config: a {kind} (allowed: a mapping or a Config)"])
+    return {str(name): value for name, value in overrides.items()}
+
+
+def _refusal(problems: list[str]) -> ConfigError:
+    many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+    return ConfigError(
+        explain(
+            f"the configuration is refused: {many}",
+            observed="\n".join(problems),
+            action="correct these; `python -m deft_horovod --help` lists all options",
+        )
+    )
+
+
+def _check(source: str, prefix: str, values: Mapping[str, object]) -> list[str]:
+    try:
+        BaseModel.__init__(Config.model_construct(), **values)
+    except ValidationError as error:
+        return _problems(source, prefix, error)
+    return []
+
+
+def _problems(source: str, prefix: str, error: ValidationError) -> list[str]:
+    lines = []
+    for problem in error.errors(include_url=False):
+        name = str(problem["loc"][0])
+        shown = f"{source} {prefix + name.upper() if prefix else name}"
+        if problem["type"] == "extra_forbidden":
+            lines.append(f"{shown}: no such option{_suggestion(name, prefix)}")
+            continue
+        allowed = _allowed(name, Config.model_fields[name])
+        reason = problem["msg"].removeprefix("Value error, ")
+        lines.append(f"{shown} = {problem['input']!r}: {reason} (allowed: {allowed})")
+    return lines
+
+
+def _suggestion(name: str, prefix: str) -> str:
+    close = get_close_matches(name.lower(), Config.model_fields, n=1)
+    if not close:
+        return f" (known: {', '.join(Config.model_fields)})"
+    return f"; did you mean {prefix + close[0].upper() if prefix else close[0]}?"
+
+
+def _read_environment(environ: Mapping[str, str]) -> tuple[dict[str, object], list[str]]:
+    """Values by field, and a line for each variable that means nothing. Empty counts as unset."""
+    values: dict[str, object] = {}
+    problems = []
+    for variable in sorted(environ):
+        if not variable.startswith(_PREFIX) or not environ[variable]:
+            continue
+        name = variable.removeprefix(_PREFIX).lower()
+        if variable == variable.upper() and name in Config.model_fields:
+            values[name] = environ[variable]
+        elif variable != _FILE_VARIABLE and variable not in _BUILD_VARIABLES:
+            hint = _suggestion(name, _PREFIX)
+            problems.append(f"environment variable {variable}: no such option{hint}")
+    return values, problems
+
+
+def _read_file(path: str) -> tuple[dict[str, object], list[str]]:
+    if not path:
+        return {}, []
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        reason = " ".join(str(error).split())
+        return {}, [f"file {path} (named by {_FILE_VARIABLE}): cannot be read: {reason}"]
+    if content is None:
+        return {}, []
+    if not isinstance(content, dict):
+        kind = type(content).__name__
+        return {}, [f"file {path}: holds a {kind} (allowed: 'option: value' lines)"]
+    return {str(name): value for name, value in content.items()}, []
+
+
+def _allowed(name: str, field: FieldInfo) -> str:
+    if name == "policy":
+        return ", ".join(POLICIES)
+    if field.annotation is bool:
+        return "true or false (1 or 0)"
+    bounds = [
+        _value_text(name, bound.ge if isinstance(bound, annotated_types.Ge) else bound.le)
+        for bound in field.metadata
+        if isinstance(bound, annotated_types.Ge | annotated_types.Le)
+    ]
+    return " to ".join(bounds)
+
+
+def _value_text(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if name.endswith("_bytes") and isinstance(value, int):
+        return exact_size_text(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)

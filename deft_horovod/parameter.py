@@ -1,0 +1,68 @@
+"""A parameter as planning sees it: how much travels for it, in which form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from deft_horovod.errors import NotSupportedError, explain
+
+# Bytes of one element on the wire.
+WIRE_ITEM_BYTES: Final[Mapping[str, int]] = MappingProxyType(
+    {"float16": 2, "float32": 4, "float64": 8}
+)
+
+# How a gradient of each dtype may travel: first as it is, then with fp16 compression.
+# Horovod 0.28.1 cannot move bfloat16, so that one travels as float32.
+WIRES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "float16": ("float16",),
+        "float32": ("float32", "float16"),
+        "float64": ("float64", "float16"),
+        "bfloat16": ("float32", "float16"),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One tensor of the optimizer.
+
+    ``device`` has to read the same on all ranks, so it is ``"cuda"`` and not ``"cuda:1"`` where
+    each rank has a device of its own.
+    """
+
+    name: str
+    elements: int
+    dtype: str
+    wire: str
+    device: str
+
+    def __post_init__(self) -> None:
+        if self.wire not in WIRES.get(self.dtype, ()):
+            allowed = "; ".join(f"{dtype} as {' or '.join(WIRES[dtype])}" for dtype in WIRES)
+            raise NotSupportedError(
+                explain(
+                    "a gradient of this kind cannot travel",
+                    tensor=self.name,
+                    observed=f"{self.dtype} as {self.wire}",
+                    expected=allowed,
+                    action="convert the parameter, or leave it out of this optimizer",
+                )
+            )
+        if self.elements < 0:
+            raise NotSupportedError(
+                explain(
+                    "a parameter has a negative size",
+                    tensor=self.name,
+                    observed=f"{self.elements} elements",
+                    expected="0 or more",
+                )
+            )
+
+    @property
+    def bytes(self) -> int:
+        """The gradient's own bytes on the wire, without its slot's header."""
+        return self.elements * WIRE_ITEM_BYTES[self.wire]

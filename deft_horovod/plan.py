@@ -1,0 +1,117 @@
+"""The Plan: what travels when, over which link, and when it is applied. Data, equal on all ranks.
+
+A plan is cyclic with a period of K steps. Inside it steps are numbered relative to the cycle:
+0 .. K-1 for the gradients that a generation carries; windows and apply steps may lie beyond K-1
+and then fall into the next cycle.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+from typing_extensions import Self
+
+from deft_horovod.plan_rules import check
+from deft_horovod.plan_text import describe, difference
+from deft_horovod.record import Count, Flag, Index, Part, Record
+
+Op = Literal["all_reduce", "reduce_scatter", "all_gather", "broadcast"]
+Stage = Literal["forward", "backward"]
+Name = Annotated[str, Field(min_length=1)]
+Step = Annotated[int, Field(strict=True, ge=0, le=65_535)]
+
+
+class Link(Part):
+    """A path over which messages travel. A credit of 0 is unlimited."""
+
+    name: Name
+    credit_bytes: Count = 0
+    credit_messages: Count = 0
+    # True: messages leave in the order of the plan. False: as they become ready, which is safe
+    # only without a limit: two ranks that pick different messages would wait for each other.
+    plan_order: Flag = True
+
+
+class Arena(Part):
+    """One flat buffer; there is one for each (dtype, wire dtype, device)."""
+
+    dtype: Name
+    wire: Name
+    device: Name
+    elements: Count
+
+
+class Slot(Part):
+    """Where one parameter's gradient lives in its arena: a header of 16 bytes, then its data.
+
+    Element 0 of the header says whether a gradient was there, element 1 asks for attention.
+    """
+
+    name: Name
+    arena: Index
+    begin: Count
+    end: Count
+
+
+class Bucket(Part):
+    """A contiguous range of an arena: one message."""
+
+    arena: Index
+    begin: Count
+    end: Count
+
+
+class Generation(Part):
+    """The gradients of the steps first_step .. last_step of one bucket, summed.
+
+    Applied at the end of apply_step; when gated, before the first use of its parameters in the
+    forward that follows. Its delay is apply_step - last_step.
+    """
+
+    bucket: Index
+    first_step: Step = 0
+    last_step: Step = 0
+    apply_step: Step = 0
+    gated: Flag = False
+
+
+class Task(Part):
+    """One message of a generation; it may leave from the beginning of its window on."""
+
+    generation: Index
+    op: Op = "all_reduce"
+    link: Index = 0
+    step: Step = 0
+    stage: Stage = "backward"
+    root: Index = 0
+
+
+class Plan(Record):
+    """Everything the executor needs to know. Slots are in the order of the parameters, tasks in
+    the order in which they leave."""
+
+    version: Literal[1] = 1
+    policy: Name
+    period: Annotated[Index, Field(ge=1, le=4096)] = 1
+    # Copies of every arena; the generations of a bucket take them in turn.
+    buffers: Annotated[Index, Field(ge=1)] = 1
+    links: tuple[Link, ...] = ()
+    arenas: tuple[Arena, ...] = ()
+    slots: tuple[Slot, ...] = ()
+    buckets: tuple[Bucket, ...] = ()
+    generations: tuple[Generation, ...] = ()
+    tasks: tuple[Task, ...] = ()
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        check(self)
+        return self
+
+    def describe(self) -> str:
+        """The plan as a person reads it."""
+        return describe(self)
+
+    def difference(self, other: Plan) -> str | None:
+        """The first difference between this plan ('here') and another ('there')."""
+        return difference(self, other)

@@ -1,0 +1,37 @@
+"""The policies, by name. One file per policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from types import MappingProxyType
+
+from deft_horovod.errors import ConfigError, explain
+from deft_horovod.policies.auto import Auto
+from deft_horovod.policies.base import Parameter, Policy, Request
+from deft_horovod.policies.bucket import Bucketed
+from deft_horovod.policies.priority import Priority
+from deft_horovod.policies.stock import Stock
+from deft_horovod.policies.wfbp import Wfbp
+
+__all__ = ["Parameter", "Policy", "Request", "get", "registry"]
+
+
+def registry() -> Mapping[str, Policy]:
+    policies: tuple[Policy, ...] = (Auto(), Bucketed(), Priority(), Stock(), Wfbp())
+    return MappingProxyType({policy.name: policy for policy in policies})
+
+
+def get(name: str) -> Policy:
+    known = registry()
+    if name in known:
+        return known[name]
+    close = get_close_matches(name, known, n=1)
+    raise ConfigError(
+        explain(
+            "there is no policy of this name",
+            observed=repr(name),
+            expected=", ".join(known),
+            action=f"did you mean '{close[0]}'?" if close else "choose one of these",
+        )
+    )

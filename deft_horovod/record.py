@@ -1,0 +1,85 @@
+"""Records: immutable data with a canonical JSON form, such as plans and profiles.
+
+Equal records have equal text and therefore equal hashes on every machine, which is how ranks find
+out whether they agree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing_extensions import Self
+
+from deft_horovod.errors import PlanError, explain
+
+# The executor holds indices and steps in 32 bits, element and byte counts in 64.
+Index = Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)]
+Count = Annotated[int, Field(strict=True, ge=0, le=2**63 - 1)]
+Flag = Annotated[bool, Field(strict=True)]
+Microseconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Part(BaseModel):
+    """A piece of a record: frozen, without unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Record(Part):
+    """A whole record. Whatever is wrong with it is reported as a PlanError."""
+
+    # Hidden from type checkers, which then keep the constructor generated from the fields.
+    if not TYPE_CHECKING:
+
+        def __init__(self, **fields: Any) -> None:
+            try:
+                super().__init__(**fields)
+            except ValidationError as error:
+                raise PlanError(_first_problem(type(self).__name__.lower(), error)) from None
+
+    def to_json(self) -> str:
+        """The canonical form: sorted keys, no spaces."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        what = cls.__name__.lower()
+        try:
+            fields = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise PlanError(explain(f"the text of a {what} is not JSON", observed=error)) from None
+        if not isinstance(fields, dict):
+            raise PlanError(
+                explain(
+                    f"the text of a {what} is JSON of the wrong kind",
+                    observed=type(fields).__name__,
+                    expected=f"an object with the fields {', '.join(cls.model_fields)}",
+                )
+            )
+        return cls(**fields)
+
+    def hash(self) -> str:
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def save(self, path: str | Path) -> None:
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        return cls.from_json(Path(path).read_text(encoding="utf-8"))
+
+
+def _first_problem(what: str, error: ValidationError) -> str:
+    problem = error.errors(include_url=False)[0]
+    if problem["type"] == "value_error":  # one of our own rules: already a whole message
+        return str(problem["ctx"]["error"])
+    place = ".".join(str(part) for part in problem["loc"])
+    return explain(
+        f"a {what} is not well formed: field '{place}': {problem['msg']}",
+        observed=repr(problem["input"])[:200],
+        action=f"correct the field, or make the {what} anew",
+    )

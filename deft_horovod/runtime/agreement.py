@@ -1,0 +1,164 @@
+"""One rank decides, all verify: what has to be equal is compared before anything travels.
+
+Every question is a collective of Horovod with a deadline, so that a rank that never comes is an
+error with a name and not a hang.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import horovod.torch as stock
+import torch
+
+from deft_horovod.errors import AgreementError, WaitTimeoutError, explain
+
+_POLL_S: Final = 0.0005
+
+
+def canonical(facts: Mapping[str, Any]) -> str:
+    """The same text for equal facts on every rank."""
+    return json.dumps(facts, sort_keys=True, separators=(",", ":"), default=str)
+
+
+def first_difference(mine: Any, theirs: Any, path: str = "") -> tuple[str, Any, Any] | None:
+    """Where two nested facts differ first: (path, mine, theirs)."""
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        for key in sorted({*mine, *theirs}):
+            found = first_difference(mine.get(key), theirs.get(key), f"{path}{key}.")
+            if found:
+                return found
+        return None
+    if isinstance(mine, list) and isinstance(theirs, list):
+        for i, (a, b) in enumerate(zip(mine, theirs, strict=False)):
+            found = first_difference(a, b, f"{path}{i}.")
+            if found:
+                return found
+        if len(mine) != len(theirs):
+            return f"{path}length", len(mine), len(theirs)
+        return None
+    return None if mine == theirs else (path.rstrip("."), mine, theirs)
+
+
+class Agreement:
+    """Questions to all ranks of a process set. All ranks must ask the same ones in order."""
+
+    def __init__(self, process_set: Any, deadline_s: float) -> None:
+        self._process_set = process_set
+        self._deadline_s = deadline_s
+        self._prefix = "deft.agreement"
+
+    def everyone_here(self) -> bool:
+        """Whether no rank is in ``hvd.join()``: those take part only in sums, with zeros."""
+        count = torch.ones(1)
+        handle = stock.allreduce_async_(
+            count, name=self._prefix + ".here", op=stock.Sum, process_set=self._process_set
+        )
+        self._wait(handle, "the other ranks")
+        return int(count.item()) == self._process_set.size()
+
+    def require_equal(self, facts: Mapping[str, Any]) -> None:
+        """Raises on every rank, with the first difference and both sides, unless all are equal."""
+        text = canonical(facts)
+        digest = torch.tensor(list(hashlib.sha256(text.encode()).digest()), dtype=torch.uint8)
+        digests = self._gather(digest.unsqueeze(0), ".digest")
+        if bool((digests == digests[0]).all()):
+            return
+        body = torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
+        lengths = self._gather(torch.tensor([body.numel()], dtype=torch.int64), ".length").tolist()
+        bodies = self._gather(body, ".facts").split(lengths)
+        everyone = [json.loads(bytes(part.tolist())) for part in bodies]
+        raise AgreementError(self._explain(everyone))
+
+    def union(self, flags: Sequence[bool]) -> list[bool]:
+        """Which flags are set on any rank."""
+        sums = torch.tensor([float(flag) for flag in flags])
+        if sums.numel() == 0:
+            return []
+        handle = stock.allreduce_async_(
+            sums, name=self._prefix + ".union", op=stock.Sum, process_set=self._process_set
+        )
+        self._wait(handle, "the flags of the other ranks")
+        return [value > 0 for value in sums.tolist()]
+
+    def share(self, text: str | None) -> str:
+        """The text that the deciding rank (the lowest) passes in."""
+        root = self.decider
+        length = torch.tensor([len(text.encode()) if text is not None else 0], dtype=torch.int64)
+        self._broadcast(length, root, ".share.length")
+        body = torch.zeros(int(length.item()), dtype=torch.uint8)
+        if text is not None:
+            body.copy_(torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8))
+        self._broadcast(body, root, ".share.text")
+        return bytes(body.tolist()).decode()
+
+    @property
+    def decider(self) -> int:
+        """The rank that decides: the lowest of the process set."""
+        return min(self._process_set.ranks)
+
+    @property
+    def deciding(self) -> bool:
+        """Whether this rank decides."""
+        return bool(stock.rank() == self.decider)
+
+    def _gather(self, tensor: torch.Tensor, name: str) -> torch.Tensor:
+        handle = stock.allgather_async(
+            tensor, name=self._prefix + name, process_set=self._process_set
+        )
+        return self._wait(handle, "the facts of the other ranks")
+
+    def _broadcast(self, tensor: torch.Tensor, root: int, name: str) -> None:
+        handle = stock.broadcast_async_(
+            tensor, root, name=self._prefix + name, process_set=self._process_set
+        )
+        self._wait(handle, f"rank {root}'s decision")
+
+    def _wait(self, handle: int, what: str) -> torch.Tensor:
+        began_s = time.monotonic()
+        while not stock.poll(handle):
+            if time.monotonic() - began_s > self._deadline_s:
+                raise WaitTimeoutError(
+                    explain(
+                        f"the ranks could not agree on a plan: this rank waits for {what}",
+                        rank=stock.rank(),
+                        observed=f"no answer within {self._deadline_s:g} s",
+                        expected="every rank reaches its first optimizer step",
+                        action="look for the first rank that failed, or that runs plain Horovod "
+                        "(DEFT_DISABLE is set there); DEFT_DEADLINE_S changes the deadline",
+                    )
+                )
+            time.sleep(_POLL_S)
+        result: torch.Tensor = stock.synchronize(handle)
+        return result
+
+    def _explain(self, everyone: Sequence[dict[str, Any]]) -> str:
+        ranks = sorted(self._process_set.ranks)
+        for rank, theirs in zip(ranks[1:], everyone[1:], strict=False):
+            found = first_difference(everyone[0], theirs)
+            if found is None:
+                continue
+            path, first, other = found
+            return explain(
+                f"the ranks disagree: '{path}' differs",
+                rank=stock.rank(),
+                tensor=_tensor_at(path, everyone[0]) or _tensor_at(path, theirs),
+                observed=f"rank {rank}: {other!r}",
+                expected=f"rank {ranks[0]}: {first!r}",
+                action="make model, optimizer, options (also DEFT_* variables) and installed "
+                "versions the same on all ranks",
+            )
+        return explain("the ranks disagree, but not in their facts", rank=stock.rank())
+
+
+def _tensor_at(path: str, facts: dict[str, Any]) -> str | None:
+    parts = path.split(".")
+    if parts[0] != "parameters" or len(parts) < 2 or not parts[1].isdigit():
+        return None
+    parameters = facts.get("parameters", [])
+    index = int(parts[1])
+    return str(parameters[index]["name"]) if index < len(parameters) else None

@@ -1,0 +1,129 @@
+"""Watches forward stages to find out where each parameter is used first.
+
+A gate has to open before the first use of its parameter. The optimizer knows parameters, not
+modules, so modules are met where they pass: at torch's global hooks, during the first steps only.
+
+A parameter's gate is the module that owns it, if that module is really called and nothing has used
+the parameter before it; otherwise the outermost module around it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+import torch
+from torch import nn
+from torch.nn.modules import module as hooks
+from torch.overrides import TorchFunctionMode
+from torch.utils.hooks import RemovableHandle
+
+_US: Final = 1e6
+
+
+class _UseWatch(TorchFunctionMode):
+    """Sees every torch function and tells which parameters it was given."""
+
+    def __init__(self, watch: ForwardWatch) -> None:
+        super().__init__()
+        self._watch = watch
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+    ) -> Any:
+        for item in (*args, *(kwargs or {}).values()):
+            for tensor in item if isinstance(item, list | tuple) else (item,):
+                if isinstance(tensor, nn.Parameter):
+                    self._watch.on_use(tensor)
+        return func(*args, **(kwargs or {}))
+
+
+class ForwardWatch:
+    """First uses of a set of parameters, by index."""
+
+    def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
+        self._index = {id(tensor): i for i, tensor in enumerate(tensors)}
+        self._first_use_us: list[float | None] = [None] * len(tensors)
+        self._gates: list[nn.Module | None] = [None] * len(tensors)
+        self._roots: list[nn.Module] = []
+        self._depth = 0
+        self._began_s = 0.0
+        self._forward_us = 0.0
+        self._mode: _UseWatch | None = None
+        self._handles: list[RemovableHandle] = [
+            hooks.register_module_forward_pre_hook(self._enter),
+            hooks.register_module_forward_hook(self._leave, always_call=True),
+        ]
+
+    @property
+    def first_use_us(self) -> tuple[float | None, ...]:
+        """Since forward began; None: no module was seen around it."""
+        return tuple(self._first_use_us)
+
+    @property
+    def forward_us(self) -> float:
+        """The time from the outermost module's call to its return, the latest one seen."""
+        return self._forward_us
+
+    @property
+    def gates(self) -> tuple[nn.Module | None, ...]:
+        """The module whose call must wait for each parameter."""
+        return tuple(self._gates)
+
+    @property
+    def roots(self) -> tuple[nn.Module, ...]:
+        """The modules that were called from outside of any module."""
+        return tuple(self._roots)
+
+    def on_use(self, tensor: torch.Tensor) -> None:
+        """A torch function takes this parameter: too late for a gate that was not met yet."""
+        index = self._index.get(id(tensor))
+        if index is not None and self._gates[index] is None and self._roots:
+            self._gate_at_root(index)
+
+    def stop(self) -> None:
+        """Removes every hook; what was seen stays."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+
+    def _now_us(self) -> float:
+        return (time.perf_counter() - self._began_s) * _US
+
+    def _gate_at_root(self, index: int) -> None:
+        self._first_use_us[index] = 0.0
+        self._gates[index] = self._roots[-1]
+
+    def _enter(self, module: nn.Module, _: Any) -> None:
+        if torch.compiler.is_compiling():
+            return
+        if self._depth == 0:
+            if not torch.is_grad_enabled():
+                return  # an evaluation; what it uses first says nothing about training
+            if not any(module is root for root in self._roots):
+                self._roots.append(module)
+            self._began_s = time.perf_counter()
+            self._mode = _UseWatch(self)
+            self._mode.__enter__()
+        self._depth += 1
+        for parameter in module._parameters.values():
+            index = self._index.get(id(parameter))
+            if index is not None and self._gates[index] is None:
+                self._first_use_us[index] = self._now_us()
+                self._gates[index] = module
+
+    def _leave(self, module: nn.Module, _: Any, __: Any) -> None:
+        if torch.compiler.is_compiling() or self._depth == 0:
+            return
+        self._depth -= 1
+        if self._depth > 0:
+            return
+        if self._mode is not None:
+            self._mode.__exit__(None, None, None)
+            self._mode = None
+        self._forward_us = self._now_us()
+        for parameter in module.parameters():
+            index = self._index.get(id(parameter))
+            if index is not None and self._gates[index] is None:
+                self._gate_at_root(index)

@@ -1,0 +1,98 @@
+"""What a training step looks like from the optimizer: which gradients come, when, in which form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import nn
+
+from deft_horovod.profile import LinkCost, Profile
+from deft_horovod.runtime.extension import native
+from deft_horovod.runtime.forward_watch import ForwardWatch
+from deft_horovod.runtime.members import Member
+
+
+class Observer:
+    """Watches those members of an optimizer that train: backward always, forward if asked to."""
+
+    def __init__(self, everyone: Sequence[Member], passes: int, watch_forward: bool) -> None:
+        self.everyone = tuple(everyone)
+        self.members = tuple(m for m in self.everyone if m.tensor.requires_grad)
+        self._frozen = [m.tensor for m in self.everyone if not m.tensor.requires_grad]
+        self._last: native.Collected | None = None
+        self.collector = native.Collector(
+            [m.tensor for m in self.members], [m.name for m in self.members], passes
+        )
+        self._watch = ForwardWatch([m.tensor for m in self.members]) if watch_forward else None
+
+    @property
+    def roots(self) -> tuple[nn.Module, ...]:
+        """The outermost modules that were called."""
+        return self._watch.roots if self._watch is not None else ()
+
+    @property
+    def experienced(self) -> bool:
+        """Whether a whole step was seen."""
+        return self._last is not None
+
+    def end_step(self) -> None:
+        """Remembers the step that ends and gets ready for the next."""
+        self._last = self.collector.collected()
+        self.collector.reset()
+
+    def outdated(self, everyone: Sequence[Member]) -> bool:
+        """Whether other parameters train by now than those that are watched."""
+        return (
+            everyone is not self.everyone
+            or not self.collector.all_train()
+            or any(tensor.requires_grad for tensor in self._frozen)
+        )
+
+    def sparse(self) -> list[bool]:
+        """Which members had a sparse gradient in the step that ended last."""
+        seen = set(self._last.sparse) if self._last is not None else set()
+        return [i in seen for i in range(len(self.members))]
+
+    def gates(self, members: Sequence[Member]) -> list[nn.Module | None]:
+        """The module before whose call each of these members has to be updated."""
+        if self._watch is None:
+            return [None] * len(members)
+        found = {id(m): gate for m, gate in zip(self.members, self._watch.gates, strict=True)}
+        return [found.get(id(member)) for member in members]
+
+    def profile(self, members: Sequence[Member], link: LinkCost | None) -> Profile:
+        """The step that has just ended, as planning sees it; indices are those of `members`."""
+        collected = self._last
+        if collected is None:
+            assumed = Profile.assumed(len(members))
+            return assumed.model_copy(update={"link": link})
+        mine = {id(member): i for i, member in enumerate(members)}
+        came = [mine.get(id(self.members[i])) for i in collected.order]
+        order = [i for i in came if i is not None]
+        late = [i for i in range(len(members)) if i not in set(order)]
+        ready_us = [collected.backward_us] * len(members)
+        first_use: list[float | None] = [None] * len(members)
+        uses = self._watch.first_use_us if self._watch is not None else [None] * len(self.members)
+        for member, ready, use in zip(self.members, collected.ready_us, uses, strict=True):
+            index = mine.get(id(member))
+            if index is not None:
+                ready_us[index] = ready if ready >= 0 else collected.backward_us
+                first_use[index] = use
+        return Profile(
+            ready_order=tuple([*order, *late]),
+            ready_us=tuple(ready_us),
+            first_use_us=tuple(first_use),
+            forward_us=self._watch.forward_us if self._watch is not None else 0.0,
+            backward_us=collected.backward_us,
+            link=link,
+        )
+
+    def stop_watching(self) -> None:
+        """Forward is known by now; its hooks cost time."""
+        if self._watch is not None:
+            self._watch.stop()
+
+    def detach(self) -> None:
+        """Removes all hooks."""
+        self.stop_watching()
+        self.collector.detach()

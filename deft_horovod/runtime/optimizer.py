@@ -1,0 +1,225 @@
+"""The optimizer that users hold: theirs, with gradients averaged over ranks before each step.
+
+It holds the user's optimizer and shares its groups, state and hooks; it never computes an update.
+To schedulers, GradScaler and checkpoints it looks like any torch optimizer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import horovod.torch as stock
+import torch
+
+from deft_horovod.errors import DeftError, explain
+from deft_horovod.runtime.engine import Engine
+from deft_horovod.runtime.members import Member, members_of
+from deft_horovod.runtime.planning import Task
+
+_SHARED = (
+    "_optimizer_step_pre_hooks",
+    "_optimizer_step_post_hooks",
+    "_optimizer_state_dict_pre_hooks",
+    "_optimizer_state_dict_post_hooks",
+    "_optimizer_load_state_dict_pre_hooks",
+    "_optimizer_load_state_dict_post_hooks",
+)
+
+
+class DistributedOptimizer(torch.optim.Optimizer):
+    """Wraps a torch optimizer; made by :func:`deft_horovod.torch.DistributedOptimizer`."""
+
+    # GradScaler unscales p.grad itself and then calls step(): right for any inner optimizer.
+    _step_supports_amp_scaling = False
+
+    def __init__(
+        self,
+        inner: torch.optim.Optimizer,
+        names: list[tuple[str, torch.Tensor]] | None,
+        task: Task,
+        passes_per_step: int,
+        active: bool,
+    ) -> None:
+        self.__setstate__(
+            {
+                "inner": inner,
+                "_members": members_of(inner.param_groups, names),
+                "_task": task,
+                "_passes_per_step": passes_per_step,
+                "_active": active,
+            }
+        )
+
+    # --- what torch sees ---------------------------------------------------------------------
+    @property
+    def param_groups(self) -> list[dict[str, Any]]:  # type: ignore[override]
+        """The user's own groups.
+
+        Between backward() and step(), whoever reads them may go on to read ``p.grad`` (GradScaler
+        does, to unscale and to look for infinities), so the averages have to be there by then.
+        """
+        engine = self.__dict__.get("_engine")
+        if engine is not None and engine.complete:
+            self.synchronize()
+        return self.inner.param_groups
+
+    @param_groups.setter
+    def param_groups(self, groups: list[dict[str, Any]]) -> None:
+        self.inner.param_groups = groups
+
+    @property
+    def state(self) -> Any:  # type: ignore[override]
+        """The user's optimizer's state."""
+        return self.inner.state
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        self.inner.state = state
+
+    @property
+    def defaults(self) -> dict[str, Any]:  # type: ignore[override]
+        """The user's optimizer's defaults."""
+        return self.inner.defaults
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "inner" or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    def __repr__(self) -> str:
+        return f"DistributedOptimizer({self.inner!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.flush()
+        kept = ("inner", "_members", "_task", "_passes_per_step", "_active")
+        return {key: self.__dict__[key] for key in kept}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        # One dictionary of hooks for both: a hook runs once, whichever side it was given to.
+        self.__dict__.update({name: getattr(self.inner, name) for name in _SHARED})
+        self._zero_grad_profile_name = "Optimizer.zero_grad#DistributedOptimizer.zero_grad"
+        self._synchronized = False
+        self._should_synchronize = True
+        self._engine = self._make_engine()
+
+    def _make_engine(self) -> Engine | None:
+        if not self._active:
+            return None
+        return Engine(self.inner, lambda: self._members, self._task, self._passes_per_step)
+
+    # --- what Horovod's users call -----------------------------------------------------------
+    @property
+    def backward_passes_per_step(self) -> int:
+        """How many backward passes add up before gradients travel."""
+        return self._passes_per_step
+
+    def set_backward_passes_per_step(self, passes: int) -> None:
+        """Changes how many backward passes add up before gradients travel."""
+        if passes <= 0:
+            raise DeftError(explain("backward_passes_per_step must be > 0", observed=passes))
+        self._passes_per_step = passes
+        if self._engine is not None:
+            self._engine.set_passes_per_step(passes)
+
+    def synchronize(self) -> None:
+        """Waits until ``p.grad`` holds the averages of this step."""
+        self._reduce(hold_gated=False)
+
+    def _reduce(self, hold_gated: bool) -> None:
+        if self._engine is not None and (self._engine.pending or not self._synchronized):
+            self._engine.synchronize(hold_gated)
+        self._synchronized = True
+
+    @contextmanager
+    def skip_synchronize(self) -> Iterator[None]:
+        """``step()`` inside does not reduce again; for use after :meth:`synchronize`."""
+        self._should_synchronize = False
+        try:
+            yield
+        finally:
+            self._should_synchronize = True
+
+    def step(  # type: ignore[override]
+        self, closure: Callable[[], Any] | None = None
+    ) -> Any:
+        """Averages what is not averaged yet and lets the user's optimizer update."""
+        if closure is not None:
+            return self.inner.step(self._reduced(closure))
+        if self._should_synchronize:
+            self._reduce(hold_gated=True)
+        elif self._engine is not None and self._engine.complete:
+            raise DeftError(
+                explain(
+                    "step() was called in skip_synchronize() with gradients that are not averaged",
+                    rank=stock.rank(),
+                    expected="optimizer.synchronize() after the last backward()",
+                    action="call synchronize() first, or step() without skip_synchronize()",
+                )
+            )
+        self._synchronized = False
+        return self.inner.step()
+
+    # torch would wrap step() to run the step hooks; the inner step() runs them already.
+    step.hooked = True  # type: ignore[attr-defined]
+
+    def _reduced(self, closure: Callable[[], Any]) -> Callable[[], Any]:
+        def evaluate() -> Any:
+            if self._engine is not None:
+                self._engine.open_gates()
+            with torch.enable_grad():
+                loss = closure()
+            self._synchronized = False
+            self._reduce(hold_gated=False)
+            self._synchronized = False
+            return loss
+
+        return evaluate
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Clears gradients. Gradients that are on their way are thrown away on all ranks."""
+        if self._engine is not None and self._engine.pending:
+            self._engine.discard()
+        self._synchronized = False
+        self.inner.zero_grad(set_to_none)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Adds parameters; they join the plan at the next step."""
+        group = dict(param_group)
+        given = group["params"]
+        listed = [given] if isinstance(given, torch.Tensor) else list(given)
+        named = [item if isinstance(item, tuple) else None for item in listed]
+        group["params"] = [item[1] if isinstance(item, tuple) else item for item in listed]
+        self.flush()
+        self.inner.add_param_group(group)
+        place = len(self.inner.param_groups) - 1
+        added = self.inner.param_groups[-1]["params"]
+        self._members = self._members + tuple(
+            Member(pair[0] if pair is not None else f"added.{place}.{j}", tensor)
+            for j, (pair, tensor) in enumerate(zip(named, added, strict=True))
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """The user's optimizer's state, with every update applied."""
+        self.flush()
+        return self.inner.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Loads the user's optimizer's state. Gradients that are on their way are thrown away."""
+        if self._engine is not None:
+            self._engine.recover()
+        self._synchronized = False
+        self._should_synchronize = True
+        self.inner.load_state_dict(state_dict)
+
+    # --- ours --------------------------------------------------------------------------------
+    def flush(self) -> None:
+        """Applies every update that is still on its way, so that parameters can be read."""
+        if self._engine is not None:
+            self._engine.open_gates()
+
+    def stats(self) -> dict[str, Any]:
+        """Times, bytes and messages of this rank; see docs/metrics.md."""
+        return {"policy": "none"} if self._engine is None else self._engine.stats()

@@ -1,0 +1,78 @@
+"""The user's own optimizer, applied to some of its parameters with the options of an earlier step.
+
+No update rule is written here: the inner optimizer runs on shortened parameter lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from deft_horovod.errors import NotSupportedError, explain
+
+Options = list[dict[str, Any]]
+
+
+def options_of(optimizer: torch.optim.Optimizer) -> Options:
+    """The options of every group (learning rate, momentum, ...) as they are now."""
+    return [
+        {key: value for key, value in group.items() if key != "params"}
+        for group in optimizer.param_groups
+    ]
+
+
+def require_partial(optimizer: torch.optim.Optimizer, policy: str) -> None:
+    """Refuses optimizers whose update does not fall into independent parameters."""
+    if isinstance(optimizer, torch.optim.LBFGS):
+        raise NotSupportedError(
+            explain(
+                f"policy '{policy}' updates parameters one bucket at a time",
+                observed="LBFGS, which updates all parameters as one vector",
+                expected="an optimizer that treats each parameter on its own",
+                action="use policy 'bucket' or 'stock' with LBFGS",
+            )
+        )
+
+
+@contextmanager
+def _restricted(
+    optimizer: torch.optim.Optimizer, tensors: Iterable[torch.Tensor], options: Options
+) -> Iterator[None]:
+    chosen = {id(tensor) for tensor in tensors}
+    groups = optimizer.param_groups
+    saved = [dict(group) for group in groups]
+    try:
+        for group, then in zip(groups, options, strict=False):
+            group.update(then)
+            group["params"] = [p for p in group["params"] if id(p) in chosen]
+        for group in groups[len(options) :]:  # added after that step
+            group["params"] = []
+        yield
+    finally:
+        for group, before in zip(groups, saved, strict=True):
+            group.clear()
+            group.update(before)
+
+
+def update_only(
+    optimizer: torch.optim.Optimizer, tensors: Sequence[torch.Tensor], options: Options
+) -> None:
+    """One update of these parameters from their ``p.grad``, with the options given.
+
+    The step below torch's hooks is called: they have run at the boundary, once for the whole step.
+    It may be called from inside a forward, so what that switched on is switched off.
+    """
+    if not tensors:
+        return
+    step = type(optimizer).step
+    bare = getattr(step, "__wrapped__", step) if getattr(step, "hooked", False) else step
+    device_type = tensors[0].device.type
+    with (
+        _restricted(optimizer, tensors, options),
+        torch.inference_mode(mode=False),
+        torch.autocast(device_type, enabled=False),
+    ):
+        bare(optimizer)

@@ -1,0 +1,134 @@
+"""From an observed step to a plan that all ranks have agreed on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from deft_horovod.config import Config
+from deft_horovod.errors import PlanError, explain
+from deft_horovod.parameter import Parameter
+from deft_horovod.plan import Plan
+from deft_horovod.policies.base import Policy, Request
+from deft_horovod.profile import LinkCost
+from deft_horovod.runtime.agreement import Agreement
+from deft_horovod.runtime.channel import Channel
+from deft_horovod.runtime.groups import Groups
+from deft_horovod.runtime.members import Member
+from deft_horovod.runtime.observation import Observer
+
+
+@dataclass(frozen=True)
+class Task:
+    """What planning needs to know, and does not find out by itself."""
+
+    policy: Policy
+    config: Config
+    channel: Channel
+    groups: Groups
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Who travels how."""
+
+    plan: Plan | None
+    planned: tuple[Member, ...]
+    stock: tuple[Member, ...]
+
+
+def dtype_name(tensor: torch.Tensor) -> str:
+    """The dtype in the words of plans: 'float32'."""
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def facts_of(members: Sequence[Member]) -> list[dict[str, Any]]:
+    """What has to be equal on all ranks about the parameters."""
+    return [
+        {
+            "name": member.name,
+            "shape": list(member.tensor.shape),
+            "dtype": dtype_name(member.tensor),
+            "device": member.tensor.device.type,
+            "trains": member.tensor.requires_grad,
+        }
+        for member in members
+    ]
+
+
+def _plannable(task: Task, member: Member) -> bool:
+    return (
+        task.policy.uses_executor
+        and task.channel.plannable
+        and task.channel.wire(dtype_name(member.tensor)) is not None
+    )
+
+
+def _request(
+    task: Task, members: Sequence[Member], observer: Observer, link: LinkCost | None
+) -> Request:
+    parameters = []
+    for member in members:
+        dtype = dtype_name(member.tensor)
+        parameters.append(
+            Parameter(
+                name=member.name,
+                elements=member.tensor.numel(),
+                dtype=dtype,
+                wire=task.channel.wire(dtype) or dtype,
+                device=member.tensor.device.type,
+            )
+        )
+    return Request(
+        parameters=tuple(parameters),
+        profile=observer.profile(members, link),
+        config=task.config,
+        groups=task.groups.of(members),
+    )
+
+
+def assign(
+    agreement: Agreement,
+    task: Task,
+    observer: Observer,
+    link: LinkCost | None,
+) -> Assignment:
+    """Decides on one rank, shares, verifies. All ranks call it at the same boundary.
+
+    A gradient that is sparse on any rank goes the stock way on all.
+    """
+    sparse = agreement.union(observer.sparse())
+    planned = tuple(
+        member
+        for member, is_sparse in zip(observer.members, sparse, strict=True)
+        if not is_sparse and _plannable(task, member)
+    )
+    chosen = {id(member) for member in planned}
+    rest = tuple(member for member in observer.members if id(member) not in chosen)
+    if not planned:
+        return Assignment(None, (), rest)
+    text = None
+    failure: Exception | None = None
+    if agreement.deciding:
+        try:
+            text = task.policy.plan(_request(task, planned, observer, link)).to_json()
+        except Exception as error:  # the others wait for an answer: they get this one
+            failure = error
+            text = ""
+    text = agreement.share(text)
+    if failure is not None:
+        raise failure
+    if not text:
+        raise PlanError(
+            explain(
+                "the deciding rank could not make a plan",
+                observed="its own error is in its log",
+                action=f"look at rank {agreement.decider}",
+            )
+        )
+    plan = Plan.from_json(text)
+    agreement.require_equal({"plan": plan.hash()})
+    return Assignment(plan, planned, rest)

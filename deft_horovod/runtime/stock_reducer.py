@@ -1,0 +1,144 @@
+"""The stock way: one Horovod call per gradient, from a Python hook.
+
+It is the readable twin of the planned path, the policy `stock`, and the road for what our messages
+do not carry: sparse gradients, foreign compressions, operations other than average and sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import horovod.torch as stock
+import torch
+from torch.utils.hooks import RemovableHandle
+
+from deft_horovod.errors import DeftError, explain
+from deft_horovod.runtime.channel import Channel
+from deft_horovod.runtime.members import Member
+
+
+class StockReducer:
+    """Reduces gradients with Horovod's own calls, each as soon as autograd finishes it."""
+
+    def __init__(
+        self,
+        members: Sequence[Member],
+        channel: Channel,
+        prefix: str,
+        groups: Sequence[Sequence[int]] = (),
+    ) -> None:
+        self._members = tuple(members)
+        self._channel = channel
+        self._prefix = prefix
+        self._groups = [tuple(group) for group in groups]
+        self._group_of = {i: group for group in self._groups for i in group}
+        self._ready: set[int] = set()
+        self._sent: dict[tuple[int, ...], tuple[Any, Any]] = {}
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        return self._members
+
+    def send(self, index: int) -> None:
+        """The gradient is complete: reduce it, with its group once that is complete."""
+        if index in self._ready:
+            raise DeftError(
+                explain(
+                    "a gradient was completed twice before step()",
+                    rank=stock.rank(),
+                    tensor=self._members[index].name,
+                    expected="one step() after every backward_passes_per_step backward passes",
+                    action="raise backward_passes_per_step, or call step() more often",
+                )
+            )
+        self._ready.add(index)
+        group = self._group_of.get(index, (index,))
+        if all(i in self._ready for i in group):
+            self._sent[group] = self._enqueue(group)
+
+    def finish(self) -> None:
+        """Sends what is missing, waits, and leaves the averages in ``p.grad``."""
+        for index in range(len(self._members)):
+            if index not in self._ready:
+                self.send(index)
+        for group, (handle, contexts) in self._sent.items():
+            self._receive(group, handle, contexts)
+        self._ready.clear()
+        self._sent.clear()
+
+    def _name(self, group: tuple[int, ...]) -> str:
+        return f"{self._prefix}.{self._members[group[0]].name}"
+
+    def _enqueue(self, group: tuple[int, ...]) -> tuple[Any, Any]:
+        channel = self._channel
+        tensors = [self._members[i].tensor for i in group]
+        for tensor in tensors:
+            if tensor.grad is None:  # another rank may have one
+                tensor.grad = torch.zeros_like(tensor)
+        gradients = [_gradient(tensor) for tensor in tensors]
+        if gradients[0].is_sparse and not channel.sparse_as_dense:
+            return (
+                stock.sparse_allreduce_async(
+                    gradients[0], self._name(group), channel.op, process_set=channel.process_set
+                ),
+                None,
+            )
+        dense = [g.to_dense() if g.is_sparse else g for g in gradients]
+        wire, contexts = zip(*(channel.compression.compress(g) for g in dense), strict=True)
+        scale = {"prescale_factor": channel.prescale, "postscale_factor": channel.postscale}
+        options = {"name": self._name(group), "op": channel.op, "process_set": channel.process_set}
+        if group in self._groups:
+            return stock.grouped_allreduce_async_(list(wire), **options, **scale), contexts
+        return stock.allreduce_async_(wire[0], **options, **scale), contexts
+
+    def _receive(self, group: tuple[int, ...], handle: Any, contexts: Any) -> None:
+        result = handle() if callable(handle) else stock.synchronize(handle)
+        outputs = result if group in self._groups else [result]
+        for i, output, context in zip(group, outputs, contexts or [None] * len(group), strict=True):
+            tensor = self._members[i].tensor
+            average = self._channel.compression.decompress(output, context)
+            gradient = _gradient(tensor)
+            if gradient.is_sparse:
+                sparse = average if average.is_sparse else average.to_sparse()
+                tensor.grad = sparse.to(gradient.dtype)
+            else:
+                gradient.set_(average)
+
+
+def _gradient(tensor: torch.Tensor) -> torch.Tensor:
+    gradient = tensor.grad
+    if gradient is None:
+        raise DeftError(
+            explain("a gradient vanished between backward() and step()", rank=stock.rank())
+        )
+    return gradient
+
+
+class StockHooks:
+    """Python hooks that feed a :class:`StockReducer`, counting backward passes."""
+
+    def __init__(self, reducer: StockReducer, passes_per_step: int) -> None:
+        self.reducer = reducer
+        self.passes_per_step = passes_per_step
+        self._seen = [0] * len(reducer.members)
+        self._handles: list[RemovableHandle] = [
+            member.tensor.register_post_accumulate_grad_hook(self._hook(i))
+            for i, member in enumerate(reducer.members)
+        ]
+
+    def _hook(self, index: int) -> Callable[[torch.Tensor], None]:
+        def hook(_: torch.Tensor) -> None:
+            self._seen[index] += 1
+            if self._seen[index] >= self.passes_per_step:
+                self.reducer.send(index)
+
+        return hook
+
+    def reset(self) -> None:
+        self._seen = [0] * len(self._seen)
+
+    def detach(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()

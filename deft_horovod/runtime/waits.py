@@ -1,0 +1,74 @@
+"""Waiting with a deadline, and saying what for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import horovod.torch as stock
+
+from deft_horovod.errors import WaitTimeoutError, explain
+
+if TYPE_CHECKING:
+    from deft_horovod import _C as native
+
+_NAMED: Final = 5
+_US: Final = 1e6
+
+
+@dataclass(frozen=True)
+class Waiter:
+    """Waits for generations of one session."""
+
+    session: native.Session
+    names: Sequence[str]  # of the parameters, by slot
+    deadline_s: float
+
+    def wait(self, dues: Sequence[native.Due]) -> None:
+        """Until all are reduced.
+
+        Raises:
+            HorovodInternalError: Horovod failed (a peer died, a shutdown): what elastic expects.
+            WaitTimeoutError: the deadline passed; says who is missing.
+        """
+        missing = self.session.wait(list(dues), self.deadline_s)
+        failure = self.session.failure()
+        if failure is not None:
+            raise stock.HorovodInternalError(failure)
+        if missing is not None:
+            raise WaitTimeoutError(self._explain(self.session.inspect(dues[missing])))
+
+    def _explain(self, pending: native.Pending) -> str:
+        tensors = [self.names[slot] for slot in self.session.slots_of(pending.bucket)]
+        if pending.phase == "collecting":
+            lost = [self.names[slot] for slot in pending.missing_slots]
+            state = f"this rank has not computed the gradients of {limited(lost)}"
+            action = "call backward() before step() on this rank"
+        elif pending.phase == "held":
+            state = f"ready here since {pending.waited_us / _US:.1f} s, held by {pending.held_by}"
+            action = "look at what is in flight before it; if nothing is, report this as a bug"
+        else:
+            state = (
+                f"in Horovod's queue since {pending.waited_us / _US:.1f} s: "
+                "another rank has not sent its part"
+            )
+            action = (
+                "look for the first rank that failed, is much slower, or skipped this step; "
+                "raise DEFT_DEADLINE_S if it is only slow"
+            )
+        return explain(
+            f"bucket {pending.bucket} was not reduced within {self.deadline_s:g} s",
+            rank=stock.rank(),
+            step=pending.last_step,
+            tensor=limited(tensors),
+            observed=state,
+            expected="every rank sends this bucket in this step",
+            action=action,
+        )
+
+
+def limited(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

@@ -1,0 +1,42 @@
+"""What all optimizers of a process share, because Horovod has one queue per process.
+
+Names in that queue must be unique among the optimizers of a job and the same on all ranks. They are
+numbered in the order in which the optimizers first agree with their peers, which is the same on all
+ranks even when some were restarted (elastic): a reset of Horovod starts the numbering again.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from deft_horovod.runtime.engine import Engine
+
+
+class World:
+    """The numbering of optimizers, and the engines that are alive."""
+
+    def __init__(self) -> None:
+        self.engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+        self._taken: Counter[int] = Counter()
+
+    def take_number(self, process_set_id: int) -> int:
+        """The next free number in the namespace of a process set."""
+        number = self._taken[process_set_id]
+        self._taken[process_set_id] += 1
+        return number
+
+    def renew(self) -> None:
+        """Horovod was initialised anew: nothing that was agreed before holds any more."""
+        self._taken.clear()
+        for engine in self.engines:
+            engine.forget()
+
+
+@functools.cache
+def world() -> World:
+    """The world of this process."""
+    return World()

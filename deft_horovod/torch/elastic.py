@@ -1,0 +1,42 @@
+"""Elastic training: ``horovod.torch.elastic`` for our optimizer.
+
+After a reset of Horovod nothing that was agreed or in flight holds any more; every optimizer agrees
+anew at its next step, with the ranks that are there then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from horovod.common.elastic import run_fn
+from horovod.torch.elastic import ElasticSampler
+from horovod.torch.elastic.state import TorchState as StockTorchState
+
+from deft_horovod.torch.functions import broadcast_optimizer_state, init, shutdown
+from deft_horovod.runtime.optimizer import DistributedOptimizer
+
+__all__ = ["ElasticSampler", "TorchState", "run"]
+
+
+class TorchState(StockTorchState):  # type: ignore[misc]
+    """The state of models, optimizers and samplers, as Horovod's, for our optimizer too."""
+
+    def sync(self) -> None:
+        """Makes this rank's state that of rank 0."""
+        for handler in self._handlers.values():
+            if isinstance(handler.value, DistributedOptimizer):
+                broadcast_optimizer_state(handler.value, root_rank=0)
+            else:
+                handler.sync()
+        super(StockTorchState, self).sync()
+
+
+def _reset() -> None:
+    shutdown()
+    init()
+
+
+def run(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Runs a training function elastically; see :func:`horovod.torch.elastic.run`."""
+    return run_fn(func, _reset)  # type: ignore[no-any-return]

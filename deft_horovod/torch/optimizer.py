@@ -1,0 +1,131 @@
+"""``DistributedOptimizer``: Horovod's signature and two arguments of ours."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import horovod.torch as stock
+import torch
+
+from deft_horovod import policies
+from deft_horovod.config import Config
+from deft_horovod.errors import DeftError, NotSupportedError, explain
+from deft_horovod.runtime import optimizer as wrapper
+from deft_horovod.runtime.channel import Channel
+from deft_horovod.runtime.groups import Groups
+from deft_horovod.runtime.planning import Task
+
+
+def DistributedOptimizer(  # noqa: N802, PLR0913  # rule: stock signature
+    optimizer: torch.optim.Optimizer,
+    named_parameters: Iterable[tuple[str, torch.Tensor]] | None = None,
+    compression: Any = stock.Compression.none,
+    backward_passes_per_step: int = 1,
+    op: Any = stock.Average,
+    gradient_predivide_factor: float = 1.0,
+    num_groups: int = 0,
+    groups: Any = None,
+    sparse_as_dense: bool = False,
+    process_set: Any = stock.global_process_set,
+    *,
+    policy: str | None = None,
+    config: Config | Mapping[str, Any] | None = None,
+) -> torch.optim.Optimizer:
+    """Wraps an optimizer so that gradients are averaged over all ranks before it updates.
+
+    The arguments up to ``process_set`` are those of :func:`horovod.torch.DistributedOptimizer` and
+    mean the same.
+
+    Args:
+        policy: which scheduler plans the messages; the default decides by itself.
+        config: further options, see docs/config.md.
+
+    Raises:
+        ConfigError: an argument or option is unknown or out of range.
+        NotSupportedError: arguments that exclude each other.
+    """
+    settings = Config.load(config, policy=policy)
+    if num_groups:
+        warnings.warn("num_groups is deprecated, use groups", DeprecationWarning, stacklevel=2)
+        groups = num_groups if groups is None else groups
+    if settings.disable:
+        return _stock_optimizer(
+            optimizer,
+            named_parameters=named_parameters,
+            compression=compression,
+            backward_passes_per_step=backward_passes_per_step,
+            op=op,
+            gradient_predivide_factor=gradient_predivide_factor,
+            groups=groups,
+            sparse_as_dense=sparse_as_dense,
+            process_set=process_set,
+        )
+    _check(op, gradient_predivide_factor, backward_passes_per_step, process_set)
+    task = Task(
+        policy=policies.get(settings.policy),
+        config=settings,
+        channel=Channel(op, compression, gradient_predivide_factor, sparse_as_dense, process_set),
+        groups=Groups.parse(groups),
+    )
+    if (task.groups.count or task.groups.tensors) and not task.policy.supports_groups:
+        raise NotSupportedError(
+            explain(
+                f"policy '{task.policy.name}' does not keep groups of gradients together",
+                observed="groups or num_groups was given",
+                action="use policy 'bucket', 'wfbp' or 'stock', or no groups",
+            )
+        )
+    if op == stock.Adasum and stock.size() > 1:
+        # Adasum reduces updates, not gradients: Horovod's optimizer does all of it.
+        optimizer = _stock_optimizer(
+            optimizer,
+            named_parameters=named_parameters,
+            compression=compression,
+            backward_passes_per_step=backward_passes_per_step,
+            op=op,
+            process_set=process_set,
+        )
+    active = op != stock.Adasum and process_set.included() and (stock.size() > 1 or _elastic())
+    names = None if named_parameters is None else list(named_parameters)
+    return wrapper.DistributedOptimizer(optimizer, names, task, backward_passes_per_step, active)
+
+
+def _stock_optimizer(optimizer: torch.optim.Optimizer, **arguments: Any) -> torch.optim.Optimizer:
+    made: torch.optim.Optimizer = stock.DistributedOptimizer(optimizer, **arguments)
+    return made
+
+
+def _elastic() -> bool:
+    # A lone elastic worker may get peers later, so it needs its hooks from the start.
+    return Config.elastic()
+
+
+def _check(op: Any, predivide: float, passes: int, process_set: Any) -> None:
+    if not stock.is_initialized():
+        raise DeftError(
+            explain(
+                "Horovod is not initialised",
+                expected="hvd.init() before DistributedOptimizer",
+                action="call hvd.init() at the beginning of the script",
+            )
+        )
+    if predivide != 1.0 and op != stock.Average:
+        raise NotSupportedError(
+            explain(
+                "gradient_predivide_factor needs op=hvd.Average",
+                observed=f"gradient_predivide_factor={predivide}",
+                action="leave it at 1.0 or use op=hvd.Average",
+            )
+        )
+    if passes <= 0:
+        raise NotSupportedError(explain("backward_passes_per_step must be > 0", observed=passes))
+    if op == stock.Adasum and process_set != stock.global_process_set:
+        raise NotSupportedError(
+            explain(
+                "Adasum works on all ranks only",
+                observed=f"process_set={process_set}",
+                action="leave process_set out, or use op=hvd.Average",
+            )
+        )

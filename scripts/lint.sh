@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# Every check that needs no test run: scripts/lint.sh [py|cpp] [--fix]. --fix formats what it can.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+part=all
+fix=0
+for argument in "$@"; do
+  case "$argument" in
+    py | cpp) part=$argument ;;
+    --fix) fix=1 ;;
+    *) sed -n '2s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+  esac
+done
+
+failed=()
+
+# check NAME COMMAND...: silent but for one line when it passes.
+check() {
+  local name=$1 started=$SECONDS output
+  shift
+  if output=$("$@" 2>&1); then
+    echo "lint: $name ok ($((SECONDS - started)) s)"
+  else
+    echo "$output"
+    echo "lint: $name FAILED ($((SECONDS - started)) s)"
+    failed+=("$name")
+  fi
+}
+
+python_paths() { for path in deft_horovod tests scripts examples setup.py; do [ ! -e "$path" ] || echo "$path"; done; }
+
+cpp_paths() { find csrc tests/cpp -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh'; }
+
+bash_syntax() {
+  local status=0
+  for script in scripts/*.sh .ci/run; do bash -n "$script" || status=1; done
+  return "$status"
+}
+
+lint_python() {
+  local paths
+  mapfile -t paths < <(python_paths)
+  if [ "$fix" = 1 ]; then
+    ruff format --quiet "${paths[@]}"
+    ruff check --quiet --fix "${paths[@]}" || true
+  fi
+  check "ruff" ruff check --quiet "${paths[@]}"
+  check "ruff format" ruff format --quiet --diff "${paths[@]}"
+  check "mypy" mypy --strict -p deft_horovod
+  check "mypy scripts" mypy --strict scripts/horovod_source.py scripts/horovod_wheel.py \
+    scripts/check_rules.py
+  check "import-linter" lint-imports
+  check "codespell" codespell deft_horovod csrc tests scripts docs .ci setup.py pyproject.toml ./*.md
+  check "bash -n" bash_syntax
+  check "rules" python scripts/check_rules.py
+}
+
+# One stamp per file under build/: what was checked, with which tool, rules and flags.
+tidy_one() {
+  local source=$1 key output
+  key=$({ cat "$source" .clang-tidy "$tidy_state"; echo "$source"; } | sha256sum | cut -c1-40)
+  [ ! -e "build/clang-tidy/$key" ] || return 0
+  if output=$(clang-tidy -p build/clang-tidy --quiet --warnings-as-errors='*' "$source" 2>&1); then
+    : >"build/clang-tidy/$key"
+  else
+    echo "$output" | grep -v ' warnings\? generated' || true
+    return 1
+  fi
+}
+
+# The flags are those of the real build: ninja knows them.
+tidy() {
+  local ninja_file state
+  ninja_file=$(find build/extension -name build.ninja -printf '%T@ %p\n' 2>/dev/null | sort -n | tail -n 1 | cut -d' ' -f2-)
+  if [ -z "$ninja_file" ]; then
+    echo "build/extension holds no build.ninja; run scripts/setup.sh (with ninja) first"
+    return 1
+  fi
+  mkdir -p build/clang-tidy
+  ninja -C "$(dirname "$ninja_file")" -t compdb 2>/dev/null |
+    sed -e 's/ -Werror / /' >build/clang-tidy/compile_commands.json
+  export tidy_state="build/clang-tidy/state"
+  # shellcheck disable=SC2016
+  state=$({ find csrc -name '*.h' -print0 | sort -z | xargs -0 cat; clang-tidy --version
+    sha256sum build/clang-tidy/compile_commands.json; } | sha256sum)
+  echo "$state" >"$tidy_state"
+  export -f tidy_one
+  find csrc/core csrc/horovod csrc/torch csrc/bindings -name '*.cpp' -print0 | sort -z |
+    xargs -0 -P "$(nproc)" -I{} bash -c 'tidy_one {}'
+}
+
+lint_cpp() {
+  local paths
+  mapfile -t paths < <(cpp_paths)
+  [ "$fix" = 0 ] || clang-format -i "${paths[@]}"
+  check "clang-format" clang-format --dry-run -Werror "${paths[@]}"
+  check "clang-tidy" tidy
+}
+
+scripts/setup.sh
+export PATH="$root/.venv/bin:$PATH"
+[ "$part" = cpp ] || lint_python
+[ "$part" = py ] || lint_cpp
+if [ "${#failed[@]}" -gt 0 ]; then
+  echo "lint: FAILED: ${failed[*]}"
+  exit 1
+fi
+echo "lint: all ok"

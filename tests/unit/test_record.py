@@ -1,0 +1,53 @@
+import pytest
+
+from deft_horovod.errors import PlanError
+from deft_horovod.record import Count, Flag, Record
+
+
+class Sample(Record):
+    size: Count = 0
+    flag: Flag = False
+    names: tuple[str, ...] = ()
+
+
+def test_canonical_json_and_its_hash_are_fixed():
+    sample = Sample(size=3, names=("b", "a"))
+    assert sample.to_json() == '{"flag":false,"names":["b","a"],"size":3}'
+    assert sample.hash() == "85355a1658bffb88cf889d339f9e7da559011f3ac303c351c122fde4feea3e54"
+    assert Sample.from_json('{ "size": 3, "names": ["b", "a"] }').hash() == sample.hash()
+
+
+def test_saved_records_come_back(tmp_path):
+    sample = Sample(size=2**40, flag=True)
+    sample.save(tmp_path / "sample.json")
+    assert Sample.load(tmp_path / "sample.json") == sample
+
+
+def test_records_do_not_change():
+    with pytest.raises(ValueError, match="frozen"):
+        Sample().size = 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"size": -1}, "field 'size'"),
+        ({"size": "3"}, "field 'size'"),
+        ({"size": True}, "field 'size'"),
+        ({"size": 2**63}, "field 'size'"),
+        ({"flag": 1}, "field 'flag'"),
+        ({"names": (1,)}, r"field 'names\.0'"),
+        ({"colour": "red"}, "field 'colour'"),
+    ],
+)
+def test_a_bad_field_is_named(fields, message):
+    with pytest.raises(PlanError, match=f"sample is not well formed: {message}") as caught:
+        Sample(**fields)
+    assert "observed:" in str(caught.value)
+    assert "action:" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "null", "3"])
+def test_text_that_is_no_object_is_refused(text):
+    with pytest.raises(PlanError, match="the text of a sample is"):
+        Sample.from_json(text)
