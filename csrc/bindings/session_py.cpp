@@ -118,7 +118,11 @@ void bind_session(py::module_& module) {
              return status.ok() ? std::nullopt : std::optional<std::string>(status.reason);
            })
       .def("inspect", [](Session& s, const Due& due) { return s.executor().inspect(due); })
-      .def("slots_of", &Session::slots_of)
+      .def("slots_of",
+           [](const Session& s, std::int32_t bucket) {
+             const auto slots = s.slots_of(bucket);
+             return std::vector<std::int32_t>(slots.begin(), slots.end());
+           })
       .def("link_stats", [](Session& s) { return s.executor().link_stats(); })
       .def("take_records", [](Session& s) { return s.executor().take_records(); })
       .def_property_readonly("step", [](Session& s) { return s.executor().step(); })

@@ -241,7 +241,7 @@ bool Session::attention(const std::vector<Due>& dues) const {
   return false;
 }
 
-const std::vector<std::int32_t>& Session::slots_of(std::int32_t bucket) const {
+std::span<const std::int32_t> Session::slots_of(std::int32_t bucket) const {
   return executor_->table().slots_of(bucket);
 }
 

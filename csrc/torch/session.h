@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,7 +60,7 @@ class Session final : public GradientSink, public std::enable_shared_from_this<S
   void request_attention() { attention_requested_ = true; }
 
   [[nodiscard]] Executor& executor() { return *executor_; }
-  [[nodiscard]] const std::vector<std::int32_t>& slots_of(std::int32_t bucket) const;
+  [[nodiscard]] std::span<const std::int32_t> slots_of(std::int32_t bucket) const;
   [[nodiscard]] std::int64_t buffer_bytes() const;
 
  private:

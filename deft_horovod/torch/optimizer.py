@@ -74,7 +74,7 @@ def DistributedOptimizer(  # noqa: N802, PLR0913  # rule: stock signature
             explain(
                 f"policy '{task.policy.name}' does not keep groups of gradients together",
                 observed="groups or num_groups was given",
-                action="use policy 'bucket', 'wfbp' or 'stock', or no groups",
+                action="use policy 'bucket' or 'stock', or no groups",
             )
         )
     if op == stock.Adasum and stock.size() > 1:

@@ -28,6 +28,7 @@ class Player {
         sequence_(plan_.links.size()),
         in_flight_(plan_.links.size()) {
     std::vector<std::shared_ptr<Link>> links;
+    links.reserve(plan_.links.size());
     for (std::size_t at = 0; at < plan_.links.size(); ++at) {
       links.push_back(std::make_shared<PlayedLink>(*this, at));
     }

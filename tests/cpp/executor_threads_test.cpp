@@ -92,6 +92,7 @@ std::shared_ptr<Executor> make_executor(const Plan& plan, const std::shared_ptr<
 
 void run_backward(Executor& executor, std::int32_t slots, int threads) {
   std::vector<std::thread> workers;
+  workers.reserve(static_cast<std::size_t>(threads));
   std::atomic<std::int32_t> next{0};
   for (int at = 0; at < threads; ++at) {
     workers.emplace_back([&] {

@@ -11,7 +11,7 @@ namespace deft::test {
 Plan bare_plan(std::int32_t count) {
   Plan plan;
   plan.links.push_back({.name = "wire"});
-  plan.arenas.push_back({.wire = DType::kFloat32, .elements = count * kSlotElements});
+  plan.arenas.push_back({.wire = DType::kFloat32, .elements = std::int64_t{count} * kSlotElements});
   for (std::int32_t at = 0; at < count; ++at) {
     plan.slots.push_back({0, at * kSlotElements, (at + 1) * kSlotElements});
     plan.buckets.push_back({0, at * kSlotElements, (at + 1) * kSlotElements});
@@ -48,7 +48,7 @@ void random_layout(Plan& plan, std::mt19937& random) {
   std::int64_t end = 0;
   for (std::int32_t slots = pick(random, 1, 8); slots > 0; --slots) {
     const std::int64_t begin = end;
-    end += 4 * pick(random, 1, 6);
+    end += 4L * pick(random, 1, 6);
     plan.slots.push_back({0, begin, end});
   }
   plan.arenas.push_back({DType::kFloat32, end});
