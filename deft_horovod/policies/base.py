@@ -74,6 +74,10 @@ class Policy(Protocol):
     def supports_groups(self) -> bool: ...
 
     @property
+    def gates(self) -> bool:
+        """Whether its plans may be gated, so that forward has to be watched."""
+
+    @property
     def replan_after_steps(self) -> int | None:
         """Plan again after so many steps, with what they measured. None: the first plan stays."""
 

@@ -17,7 +17,8 @@ class Bucketed:
     name = "bucket"
     summary = "gradients fused into buckets in ready order"
     supports_groups = True
-    replan_after_steps: int | None = 3
+    gates = False
+    replan_after_steps: int | None = None  # the first plan has seen a whole step already
     uses_executor = True
 
     def plan(self, request: Request) -> Plan:

@@ -35,6 +35,7 @@ class Priority:
     name = "priority"
     summary = "pieces leave in the order in which the next forward needs them (ByteScheduler)"
     supports_groups = False
+    gates = True
     replan_after_steps: int | None = 3
     uses_executor = True
 

@@ -10,6 +10,7 @@ class Stock:
     name = "stock"
     summary = "hand everything to Horovod's own optimizer"
     supports_groups = True  # Horovod's own grouped all-reduce
+    gates = False
     replan_after_steps: int | None = None
     uses_executor = False
 

@@ -16,6 +16,7 @@ class Wfbp:
     name = "wfbp"
     summary = "one message for each gradient, as soon as it is ready"
     supports_groups = False
+    gates = False
     replan_after_steps: int | None = None  # with one slot a message the order changes nothing
     uses_executor = True
 
