@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
         print(f"deft_horovod: {error}", file=sys.stderr)
         return 2
     if arguments[0] == "-m":
-        if len(arguments) < 2:
+        if arguments == ["-m"]:
             print("deft_horovod: -m needs the name of a module", file=sys.stderr)
             return 2
         sys.argv = arguments[1:]

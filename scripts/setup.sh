@@ -30,7 +30,7 @@ quietly() {
   local output
   if ! output=$("$@" 2>&1); then
     # Without pip's remarks on its configuration and without the compilers' command lines.
-    grep -vE '^(WARNING: Location .* is ignored|\[[0-9]+/[0-9]+\] |[^ ]*c\+\+ -MMD|ninja: )' \
+    grep -vE '^ *(WARNING: Location .* is ignored|\[[0-9]+/[0-9]+\] |[^ ]*c\+\+ -MMD|ninja: |(running|creating|writing|reading|adding|copying) )' \
       <<<"$output" >&2 || true
     fail "failed: $*"
   fi

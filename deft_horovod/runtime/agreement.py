@@ -59,7 +59,7 @@ class Agreement:
             count, name=self._prefix + ".here", op=stock.Sum, process_set=self._process_set
         )
         self._wait(handle, "the other ranks")
-        return int(count.item()) == self._process_set.size()
+        return int(count.item()) == int(self._process_set.size())
 
     def require_equal(self, facts: Mapping[str, Any]) -> None:
         """Raises on every rank, with the first difference and both sides, unless all are equal."""
@@ -70,7 +70,7 @@ class Agreement:
             return
         body = torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
         lengths = self._gather(torch.tensor([body.numel()], dtype=torch.int64), ".length").tolist()
-        bodies = self._gather(body, ".facts").split(lengths)
+        bodies = torch.split(self._gather(body, ".facts"), lengths)
         everyone = [json.loads(bytes(part.tolist())) for part in bodies]
         raise AgreementError(self._explain(everyone))
 
@@ -99,7 +99,7 @@ class Agreement:
     @property
     def decider(self) -> int:
         """The rank that decides: the lowest of the process set."""
-        return min(self._process_set.ranks)
+        return int(min(self._process_set.ranks))
 
     @property
     def deciding(self) -> bool:
@@ -156,8 +156,8 @@ class Agreement:
 
 
 def _tensor_at(path: str, facts: dict[str, Any]) -> str | None:
-    parts = path.split(".")
-    if parts[0] != "parameters" or len(parts) < 2 or not parts[1].isdigit():
+    parts = [*path.split("."), ""]
+    if parts[0] != "parameters" or not parts[1].isdigit():
         return None
     parameters = facts.get("parameters", [])
     index = int(parts[1])

@@ -207,10 +207,8 @@ class Engine:
         due = after is not None and self.epoch == 1
         if due and self.clock.steps - self._planned_at_step >= (after or 0):
             self._ask_for_attention()
-        if self.planned is None:
-            asked = changed  # no headers to ask in; the program is the same on all ranks
-        else:
-            asked = self.planned.take_attention()
+        # Without a plan there are no headers to ask in; the program is the same on all ranks.
+        asked = changed if self.planned is None else self.planned.take_attention()
         if not asked:
             return
         self.open_gates()

@@ -19,6 +19,8 @@ from deft_horovod.errors import BuildMismatchError, explain
 if TYPE_CHECKING:
     from deft_horovod import _C as native
 
+__all__ = ["native"]
+
 REBUILD: Final = (
     "rebuild it in this environment: pip install --force-reinstall --no-deps "
     "--no-build-isolation deft_horovod (in a checkout: scripts/setup.sh)"

@@ -105,9 +105,9 @@ class ForwardWatch:
                 self._roots.append(module)
             self._began_s = time.perf_counter()
             self._mode = _UseWatch(self)
-            self._mode.__enter__()
+            self._mode.__enter__()  # type: ignore[no-untyped-call]
         self._depth += 1
-        for parameter in module._parameters.values():
+        for parameter in module.parameters(recurse=False):
             index = self._index.get(id(parameter))
             if index is not None and self._gates[index] is None:
                 self._first_use_us[index] = self._now_us()
@@ -120,7 +120,7 @@ class ForwardWatch:
         if self._depth > 0:
             return
         if self._mode is not None:
-            self._mode.__exit__(None, None, None)
+            self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
             self._mode = None
         self._forward_us = self._now_us()
         for parameter in module.parameters():

@@ -45,7 +45,11 @@ class Gates:
             self._handles.append(module.register_forward_pre_hook(self._opener(slots)))
         for root in roots:
             self._handles.append(root.register_forward_hook(self._open_all, always_call=True))
-            self._handles.append(root.register_state_dict_pre_hook(self._before_saving))
+            self._handles.append(
+                root.register_state_dict_pre_hook(  # type: ignore[no-untyped-call]
+                    self._before_saving
+                )
+            )
 
     def hold(self, dues: Sequence[native.Due], options: Options) -> None:
         """A step has ended; these generations are still on their way."""
@@ -100,13 +104,13 @@ class Gates:
             self._reducer.members[slot].tensor.grad = gradient
 
     def _opener(self, slots: Sequence[int]) -> Any:
-        @torch.compiler.disable
+        @torch.compiler.disable  # type: ignore[untyped-decorator]
         def before_use(_: nn.Module, __: Any) -> None:
             self.open(slots)
 
         return before_use
 
-    @torch.compiler.disable
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _open_all(self, _: nn.Module, __: Any, ___: Any) -> None:
         self.open_all()
 

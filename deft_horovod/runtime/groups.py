@@ -59,7 +59,5 @@ class Groups:
             parts = split_list(list(range(len(members))), min(self.count, len(members)))
             return tuple(tuple(part) for part in parts if part)
         index = {id(member.tensor): i for i, member in enumerate(members)}
-        found = (
-            tuple(index[id(t)] for t in group if id(t) in index) for group in self.tensors
-        )
+        found = (tuple(index[id(t)] for t in group if id(t) in index) for group in self.tensors)
         return tuple(group for group in found if group)

@@ -30,7 +30,7 @@ def _limited(names: Iterable[str], limit: int = 5) -> str:
 
 def _check_pairs(named: Sequence[Any]) -> None:
     for item in named:
-        if not (isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str)):
+        if not (isinstance(item, tuple) and isinstance(item[0], str)):
             raise ConfigError(
                 explain(
                     "named_parameters must be a sequence of tuples (name, parameter)",

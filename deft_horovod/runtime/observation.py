@@ -79,7 +79,7 @@ class Observer:
                 ready_us[index] = ready if ready >= 0 else collected.backward_us
                 first_use[index] = use
         return Profile(
-            ready_order=tuple([*order, *late]),
+            ready_order=(*order, *late),
             ready_us=tuple(ready_us),
             first_use_us=tuple(first_use),
             forward_us=self._watch.forward_us if self._watch is not None else 0.0,

@@ -31,6 +31,12 @@ _SHARED = (
 class DistributedOptimizer(torch.optim.Optimizer):
     """Wraps a torch optimizer; made by :func:`deft_horovod.torch.DistributedOptimizer`."""
 
+    inner: torch.optim.Optimizer
+    _members: tuple[Member, ...]
+    _task: Task
+    _passes_per_step: int
+    _active: bool
+
     # GradScaler unscales p.grad itself and then calls step(): right for any inner optimizer.
     _step_supports_amp_scaling = False
 
@@ -54,7 +60,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     # --- what torch sees ---------------------------------------------------------------------
     @property
-    def param_groups(self) -> list[dict[str, Any]]:  # type: ignore[override]
+    def param_groups(self) -> list[dict[str, Any]]:
         """The user's own groups.
 
         Between backward() and step(), whoever reads them may go on to read ``p.grad`` (GradScaler
@@ -70,7 +76,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self.inner.param_groups = groups
 
     @property
-    def state(self) -> Any:  # type: ignore[override]
+    def state(self) -> Any:
         """The user's optimizer's state."""
         return self.inner.state
 
@@ -142,9 +148,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         finally:
             self._should_synchronize = True
 
-    def step(  # type: ignore[override]
-        self, closure: Callable[[], Any] | None = None
-    ) -> Any:
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Averages what is not averaged yet and lets the user's optimizer update."""
         if closure is not None:
             return self.inner.step(self._reduced(closure))

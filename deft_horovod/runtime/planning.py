@@ -115,7 +115,7 @@ def assign(
     if agreement.deciding:
         try:
             text = task.policy.plan(_request(task, planned, observer, link)).to_json()
-        except Exception as error:  # the others wait for an answer: they get this one
+        except Exception as error:  # noqa: BLE001  # whatever it is, the others wait for an answer
             failure = error
             text = ""
     text = agreement.share(text)

@@ -123,7 +123,9 @@ class StockHooks:
         self.passes_per_step = passes_per_step
         self._seen = [0] * len(reducer.members)
         self._handles: list[RemovableHandle] = [
-            member.tensor.register_post_accumulate_grad_hook(self._hook(i))
+            member.tensor.register_post_accumulate_grad_hook(  # type: ignore[no-untyped-call]
+                self._hook(i)
+            )
             for i, member in enumerate(reducer.members)
         ]
 

@@ -10,17 +10,16 @@ from typing import Any
 import horovod.torch as _stock
 
 from deft_horovod.runtime.optimizer import DistributedOptimizer as OptimizerType
-from deft_horovod.torch import elastic
-from deft_horovod.torch.functions import broadcast_optimizer_state, init, join, shutdown
-from deft_horovod.torch.optimizer import DistributedOptimizer
-
-__all__ = sorted(
-    {
-        *(name for name in vars(_stock) if not name.startswith("_")),
-        "OptimizerType",
-        "elastic",
-    }
+from deft_horovod.torch import elastic as elastic
+from deft_horovod.torch.functions import (
+    broadcast_optimizer_state as broadcast_optimizer_state,
 )
+from deft_horovod.torch.functions import init as init
+from deft_horovod.torch.functions import join as join
+from deft_horovod.torch.functions import shutdown as shutdown
+from deft_horovod.torch.optimizer import DistributedOptimizer as DistributedOptimizer
+
+__all__ = [*(name for name in dir(_stock) if not name.startswith("_")), "OptimizerType"]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
@@ -28,4 +27,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted(__all__)

@@ -13,8 +13,8 @@ from horovod.common.elastic import run_fn
 from horovod.torch.elastic import ElasticSampler
 from horovod.torch.elastic.state import TorchState as StockTorchState
 
-from deft_horovod.torch.functions import broadcast_optimizer_state, init, shutdown
 from deft_horovod.runtime.optimizer import DistributedOptimizer
+from deft_horovod.torch.functions import broadcast_optimizer_state, init, shutdown
 
 __all__ = ["ElasticSampler", "TorchState", "run"]
 

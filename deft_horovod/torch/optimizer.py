@@ -18,7 +18,7 @@ from deft_horovod.runtime.groups import Groups
 from deft_horovod.runtime.planning import Task
 
 
-def DistributedOptimizer(  # noqa: N802, PLR0913  # rule: stock signature
+def DistributedOptimizer(  # noqa: N802  # rule: stock signature
     optimizer: torch.optim.Optimizer,
     named_parameters: Iterable[tuple[str, torch.Tensor]] | None = None,
     compression: Any = stock.Compression.none,

@@ -15,7 +15,7 @@ TEST(Lane, RepeatsTheOrderOfThePlanCycleAfterCycle) {
   Lane ordered = lane({.name = "wire"});
   std::vector<TaskInstance> seen;
   for (int at = 0; at < 5; ++at) {
-    seen.push_back(ordered.head().value());
+    seen.push_back(ordered.head().value_or(TaskInstance{-1, -1}));
     ordered.advance();
   }
   EXPECT_EQ(seen, (std::vector<TaskInstance>{{4, 0}, {2, 0}, {4, 1}, {2, 1}, {4, 2}}));
