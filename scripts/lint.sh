@@ -57,35 +57,36 @@ lint_python() {
   check "rules" python scripts/check_rules.py
 }
 
-# One stamp per file under build/: what was checked, with which tool, rules and flags.
+# One stamp per file under build/clang-tidy: nothing it depends on has changed since it passed.
 tidy_one() {
-  local source=$1 key output
-  key=$({ cat "$source" .clang-tidy "$tidy_state"; echo "$source"; } | sha256sum | cut -c1-40)
+  local source=$1 headers key output
+  mapfile -t headers < <(awk -v object="/${source%.cpp}.o:" '
+    /^[^ ]/ { wanted = index($1, object) > 0 }
+    wanted && /\/csrc\/.*\.h$/ { print $1 }' build/clang-tidy/deps | sort -u)
+  key=$(cat "$source" "${headers[@]}" build/clang-tidy/state | sha256sum | cut -c1-40)
   [ ! -e "build/clang-tidy/$key" ] || return 0
   if output=$(clang-tidy -p build/clang-tidy --quiet --warnings-as-errors='*' "$source" 2>&1); then
     : >"build/clang-tidy/$key"
   else
-    echo "$output" | grep -v ' warnings\? generated' || true
+    echo "$output" | grep -vE '^[0-9]+ warnings?( treated|.*generated)' || true
     return 1
   fi
 }
 
-# The flags are those of the real build: ninja knows them.
+# The flags and the headers of each file are those of the real build: ninja knows them.
 tidy() {
-  local ninja_file state
-  ninja_file=$(find build/extension -name build.ninja -printf '%T@ %p\n' 2>/dev/null | sort -n | tail -n 1 | cut -d' ' -f2-)
-  if [ -z "$ninja_file" ]; then
+  local build
+  build=$(find build/extension -name build.ninja -printf '%T@ %h\n' 2>/dev/null | sort -n | tail -n 1)
+  build=${build#* }
+  if [ -z "$build" ]; then
     echo "build/extension holds no build.ninja; run scripts/setup.sh (with ninja) first"
     return 1
   fi
   mkdir -p build/clang-tidy
-  ninja -C "$(dirname "$ninja_file")" -t compdb 2>/dev/null |
-    sed -e 's/ -Werror / /' >build/clang-tidy/compile_commands.json
-  export tidy_state="build/clang-tidy/state"
-  # shellcheck disable=SC2016
-  state=$({ find csrc -name '*.h' -print0 | sort -z | xargs -0 cat; clang-tidy --version
-    sha256sum build/clang-tidy/compile_commands.json; } | sha256sum)
-  echo "$state" >"$tidy_state"
+  ninja -C "$build" -t deps 2>/dev/null >build/clang-tidy/deps
+  ninja -C "$build" -t compdb 2>/dev/null >build/clang-tidy/compile_commands.json
+  { cat .clang-tidy build/clang-tidy/compile_commands.json && clang-tidy --version; } |
+    sha256sum >build/clang-tidy/state
   export -f tidy_one
   find csrc/core csrc/horovod csrc/torch csrc/bindings -name '*.cpp' -print0 | sort -z |
     xargs -0 -P "$(nproc)" -I{} bash -c 'tidy_one {}'

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "bindings/bindings.h"
+#include "core/clock.h"
 #include "core/errors.h"
 #include "core/executor.h"
 #include "core/manual_link.h"
@@ -16,19 +17,14 @@ namespace {
 std::shared_ptr<Executor> dry_executor(const Plan& plan,
                                        const std::vector<std::shared_ptr<ManualLink>>& links) {
   std::vector<std::shared_ptr<Link>> plain(links.begin(), links.end());
-  auto factory = [plan](std::int32_t task, std::int32_t buffer) {
+  const auto factory = [plan](std::int32_t task, std::int32_t buffer) {
     const TaskSpec& spec = plan.tasks[static_cast<std::size_t>(task)];
     Message message;
     message.name = "t" + std::to_string(task) + "." + std::to_string(buffer);
     message.op = spec.op;
     return message;
   };
-  auto clock = [] {
-    return std::chrono::duration_cast<std::chrono::microseconds>(
-               std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-  };
-  return std::make_shared<Executor>(plan, std::move(plain), factory, clock);
+  return std::make_shared<Executor>(plan, std::move(plain), factory, steady_us);
 }
 
 std::chrono::microseconds to_us(double seconds) {
@@ -51,7 +47,7 @@ const char* phase_name(Phase phase) {
   return "unknown";
 }
 
-void bind_records(py::module_& module) {
+void bind_records(const py::module_& module) {
   py::class_<Due>(module, "Due", "A generation whose apply point has come.")
       .def_readonly("generation", &Due::generation)
       .def_readonly("bucket", &Due::bucket)

@@ -35,9 +35,9 @@ class Ticket {
   // "" when it went well, the reason when not; throws when the time is over.
   std::string wait(double timeout_s) {
     std::unique_lock<std::mutex> lock(mutex_);
-    TORCH_CHECK(changed_.wait_for(lock, std::chrono::duration<double>(timeout_s),
-                                  [this] { return done_; }),
-                "the message did not finish within ", timeout_s, " s");
+    TORCH_CHECK(
+        changed_.wait_for(lock, std::chrono::duration<double>(timeout_s), [this] { return done_; }),
+        "the message did not finish within ", timeout_s, " s");
     return status_.ok() ? "" : status_.reason;
   }
 
@@ -58,8 +58,7 @@ Op op_named(const std::string& name) {
 }
 
 std::shared_ptr<Ticket> send(HorovodLink& link, const std::string& name, const std::string& op,
-                             const at::Tensor& input, const at::Tensor& output,
-                             std::int32_t root) {
+                             const at::Tensor& input, const at::Tensor& output, std::int32_t root) {
   TORCH_CHECK(input.is_contiguous() && output.is_contiguous(), name,
               ": a message is one contiguous range of memory");
   Message message;
@@ -72,8 +71,8 @@ std::shared_ptr<Ticket> send(HorovodLink& link, const std::string& name, const s
   message.output_elements = output.numel();
   message.root = root;
   message.device = device_index(input.device());
-  message.owner = std::make_shared<std::pair<at::Tensor, at::Tensor>>(input.detach(),
-                                                                      output.detach());
+  message.owner =
+      std::make_shared<std::pair<at::Tensor, at::Tensor>>(input.detach(), output.detach());
   auto ticket = std::make_shared<Ticket>();
   const py::gil_scoped_release release;
   link.send(std::move(message), [ticket](const LinkStatus& status) { ticket->finish(status); });

@@ -56,9 +56,7 @@ std::int64_t number(const py::dict& from, const char* key) {
   return from[key].cast<std::int64_t>();
 }
 
-std::int32_t small(const py::dict& from, const char* key) {
-  return from[key].cast<std::int32_t>();
-}
+std::int32_t small(const py::dict& from, const char* key) { return from[key].cast<std::int32_t>(); }
 
 Plan plan_from(const py::dict& from) {
   Plan plan;
@@ -91,7 +89,7 @@ Plan plan_from(const py::dict& from) {
 
 }  // namespace
 
-void bind_plan(py::module_& module) {
+void bind_plan(const py::module_& module) {
   py::register_exception<PlanError>(module, "CorePlanError", PyExc_ValueError);
   py::class_<Plan>(module, "Plan", "The plan as the executor reads it.")
       .def(py::init(&plan_from), py::arg("fields"))

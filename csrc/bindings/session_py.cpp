@@ -20,8 +20,8 @@ std::optional<std::size_t> wait(Session& session, const std::vector<Due>& dues, 
     {
       const py::gil_scoped_release release;
       const double slice_s = std::min(left_s, kSliceS);
-      missing = session.wait(dues, std::chrono::microseconds(
-                                       static_cast<std::int64_t>(slice_s * 1e6)));
+      missing =
+          session.wait(dues, std::chrono::microseconds(static_cast<std::int64_t>(slice_s * 1e6)));
     }
     left_s -= kSliceS;
     if (!missing.has_value() || left_s <= 0 || !session.executor().failure().ok()) {
@@ -78,8 +78,7 @@ void bind_session(py::module_& module) {
       [](const at::Tensor& gradient, const at::Tensor& slot, double scale, bool accumulate) {
         pack(gradient, slot, scale, accumulate ? PackMode::kAccumulate : PackMode::kOverwrite);
       },
-      py::arg("gradient"), py::arg("slot"), py::arg("scale") = 1.0,
-      py::arg("accumulate") = false);
+      py::arg("gradient"), py::arg("slot"), py::arg("scale") = 1.0, py::arg("accumulate") = false);
   module.def("unpack", &unpack, py::arg("slot"), py::arg("gradient"));
   module.def("shard_of", [](std::int64_t elements, std::int32_t rank, std::int32_t size) {
     const Shard shard = shard_of(elements, rank, size);
@@ -100,18 +99,18 @@ void bind_session(py::module_& module) {
                s.executor().release(due);
              }
            })
-      .def("end_step", [](Session& s) { s.executor().end_step(); },
-           py::call_guard<py::gil_scoped_release>())
-      .def("wait_idle",
-           [](Session& s, double timeout_s) {
-             const std::chrono::microseconds timeout(static_cast<std::int64_t>(timeout_s * 1e6));
-             return s.executor().wait_idle(timeout) == WaitResult::kDone;
-           },
-           py::call_guard<py::gil_scoped_release>())
-      .def("fail",
-           [](Session& s, const std::string& reason) {
-             s.executor().fail(reason, Outcome::kAborted);
-           })
+      .def(
+          "end_step", [](Session& s) { s.executor().end_step(); },
+          py::call_guard<py::gil_scoped_release>())
+      .def(
+          "wait_idle",
+          [](Session& s, double timeout_s) {
+            const std::chrono::microseconds timeout(static_cast<std::int64_t>(timeout_s * 1e6));
+            return s.executor().wait_idle(timeout) == WaitResult::kDone;
+          },
+          py::call_guard<py::gil_scoped_release>())
+      .def("fail", [](Session& s,
+                      const std::string& reason) { s.executor().fail(reason, Outcome::kAborted); })
       .def("failure",
            [](Session& s) -> std::optional<std::string> {
              const LinkStatus status = s.executor().failure();

@@ -54,9 +54,8 @@ class BufferContext final : public horovod::common::OpContext {
   horovod::common::Status AllocateOutput(
       horovod::common::TensorShape shape, std::shared_ptr<horovod::common::Tensor>* tensor,
       std::shared_ptr<horovod::common::ReadyEvent>* event) override;
-  horovod::common::Status AllocateZeros(
-      int64_t num_elements, horovod::common::DataType dtype,
-      std::shared_ptr<horovod::common::Tensor>* tensor) override;
+  horovod::common::Status AllocateZeros(int64_t num_elements, horovod::common::DataType dtype,
+                                        std::shared_ptr<horovod::common::Tensor>* tensor) override;
   horovod::common::Framework framework() const override {
     return horovod::common::Framework::PYTORCH;
   }

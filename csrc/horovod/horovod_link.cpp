@@ -33,14 +33,15 @@ struct Entry {
 Entry make_entry(const Message& message, const Allocator& allocator) {
   const hvd::DataType dtype = to_horovod(message.dtype);
   Entry entry;
-  entry.output = 
+  entry.output =
       std::make_shared<FlatTensor>(message.output, message.output_elements, dtype, message.owner);
   const bool in_place =
       message.input == message.output && message.input_elements == message.output_elements;
   // Horovod never writes to an input; its Tensor interface has one pointer for both directions.
-  entry.input = in_place ? entry.output
-                         : std::make_shared<FlatTensor>(const_cast<void*>(message.input),
-                                                        message.input_elements, dtype, message.owner);
+  entry.input = in_place
+                    ? entry.output
+                    : std::make_shared<FlatTensor>(const_cast<void*>(message.input),
+                                                   message.input_elements, dtype, message.owner);
   entry.context = std::make_shared<BufferContext>(entry.output, message.device, allocator);
   if (message.ready != nullptr) {
     entry.events.AddReadyEvent(std::make_shared<SignalEvent>(message.ready));
@@ -54,7 +55,7 @@ HorovodLink::HorovodLink(HorovodLinkOptions options, Allocator allocator)
     : options_(options), allocator_(std::move(allocator)) {}
 
 void HorovodLink::send(Message message, Completion done) {
-  Entry entry = make_entry(message, allocator_);
+  const Entry entry = make_entry(message, allocator_);
   const hvd::ReduceOp reduce_op =
       options_.reduction == Reduction::kAverage ? hvd::ReduceOp::AVERAGE : hvd::ReduceOp::SUM;
   // Runs on Horovod's background thread: no GIL, no blocking.

@@ -1,8 +1,9 @@
 #include "torch/collector.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
+
+#include "core/clock.h"
 
 namespace deft {
 
@@ -26,12 +27,6 @@ class Hook final : public torch::autograd::FunctionPostHook {
   std::weak_ptr<Collector> collector_;
   std::size_t index_;
 };
-
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 }  // namespace
 
@@ -62,7 +57,7 @@ std::shared_ptr<Collector> Collector::attach(std::vector<at::Tensor> parameters,
 Collector::~Collector() { detach(); }
 
 void Collector::detach() {
-  for (auto& attachment : attachments_) {
+  for (const auto& attachment : attachments_) {
     attachment.node->del_post_hook(attachment.key);
   }
   attachments_.clear();
@@ -85,7 +80,7 @@ void Collector::set_passes_per_step(std::int64_t passes) {
 
 bool Collector::any() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return first_ns_ >= 0;
+  return first_us_ >= 0;
 }
 
 bool Collector::complete() const {
@@ -103,26 +98,26 @@ Collected Collector::collected() const {
   Collected result;
   result.order = order_;
   result.ready_us.reserve(parameters_.size());
-  for (const std::int64_t ready : ready_ns_) {
-    result.ready_us.push_back(ready < 0 ? -1.0 : static_cast<double>(ready - first_ns_) / 1e3);
+  for (const std::int64_t ready : ready_us_) {
+    result.ready_us.push_back(ready < 0 ? -1.0 : static_cast<double>(ready - first_us_));
   }
   for (std::size_t i = 0; i < sparse_.size(); ++i) {
     if (sparse_[i]) {
       result.sparse.push_back(static_cast<std::int64_t>(i));
     }
   }
-  result.backward_us = first_ns_ < 0 ? 0.0 : static_cast<double>(last_ns_ - first_ns_) / 1e3;
+  result.backward_us = first_us_ < 0 ? 0.0 : static_cast<double>(last_us_ - first_us_);
   return result;
 }
 
 void Collector::reset() {
   const std::lock_guard<std::mutex> lock(mutex_);
   passes_left_.assign(parameters_.size(), passes_per_step_);
-  ready_ns_.assign(parameters_.size(), -1);
+  ready_us_.assign(parameters_.size(), -1);
   sparse_.assign(parameters_.size(), false);
   order_.clear();
-  first_ns_ = -1;
-  last_ns_ = -1;
+  first_us_ = -1;
+  last_us_ = -1;
   complete_ = false;
 }
 
@@ -139,16 +134,16 @@ void Collector::on_hook(std::size_t index) {
                 " times before step(). Call step() after every ", passes_per_step_,
                 " backward passes, or pass the number that you accumulate as "
                 "backward_passes_per_step to DistributedOptimizer.");
-    const std::int64_t now = now_ns();
-    if (first_ns_ < 0) {
-      first_ns_ = now;
+    const std::int64_t now = steady_us();
+    if (first_us_ < 0) {
+      first_us_ = now;
     }
-    last_ns_ = now;
+    last_us_ = now;
     if (--passes_left_[index] > 0) {
       return;
     }
     complete_ = true;
-    ready_ns_[index] = now;
+    ready_us_[index] = now;
     order_.push_back(static_cast<std::int64_t>(index));
     sparse_[index] = gradient.is_sparse();
     if (sink_ == nullptr || places_[index] < 0) {

@@ -27,10 +27,10 @@ class GradientSink {
 
 // What one backward window produced, per parameter.
 struct Collected {
-  std::vector<std::int64_t> order;     // parameters, in the order of their last gradient
-  std::vector<double> ready_us;        // since the window's first gradient; -1: none
-  std::vector<std::int64_t> sparse;    // parameters with a sparse gradient
-  double backward_us = 0.0;            // first to last gradient
+  std::vector<std::int64_t> order;   // parameters, in the order of their last gradient
+  std::vector<double> ready_us;      // since the window's first gradient; -1: none
+  std::vector<std::int64_t> sparse;  // parameters with a sparse gradient
+  double backward_us = 0.0;          // first to last gradient
 };
 
 class Collector : public std::enable_shared_from_this<Collector> {
@@ -47,8 +47,8 @@ class Collector : public std::enable_shared_from_this<Collector> {
   void set_sink(std::shared_ptr<GradientSink> sink, std::vector<std::int64_t> places);
   void set_passes_per_step(std::int64_t passes);
 
-  [[nodiscard]] bool any() const;       // a gradient came since the last reset
-  [[nodiscard]] bool complete() const;  // some parameter has had all its passes
+  [[nodiscard]] bool any() const;        // a gradient came since the last reset
+  [[nodiscard]] bool complete() const;   // some parameter has had all its passes
   [[nodiscard]] bool all_train() const;  // every parameter still requires a gradient
   [[nodiscard]] Collected collected() const;
   void reset();  // a new window begins
@@ -76,11 +76,11 @@ class Collector : public std::enable_shared_from_this<Collector> {
   std::vector<std::int64_t> places_;
   std::int64_t passes_per_step_;
   std::vector<std::int64_t> passes_left_;
-  std::vector<std::int64_t> ready_ns_;
+  std::vector<std::int64_t> ready_us_;
   std::vector<std::int64_t> order_;
   std::vector<bool> sparse_;
-  std::int64_t first_ns_ = -1;
-  std::int64_t last_ns_ = -1;
+  std::int64_t first_us_ = -1;
+  std::int64_t last_us_ = -1;
   bool complete_ = false;
 };
 

@@ -51,7 +51,7 @@ Allocator torch_allocator() {
     const at::Device where = device < 0
                                  ? at::Device(at::kCPU)
                                  : at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device));
-    auto tensor =
+    const auto tensor =
         std::make_shared<at::Tensor>(at::empty({bytes}, at::device(where).dtype(at::kByte)));
     return std::shared_ptr<void>(tensor, tensor->data_ptr());
   };

@@ -4,20 +4,11 @@
 #include <set>
 #include <utility>
 
+#include "core/clock.h"
 #include "torch/memory.h"
 #include "torch/pack.h"
 
 namespace deft {
-
-namespace {
-
-std::int64_t steady_us() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-}  // namespace
 
 Shard shard_of(std::int64_t elements, std::int32_t rank, std::int32_t size) {
   const std::int64_t base = elements / size;
@@ -54,15 +45,14 @@ Session::Session(const Plan& plan, std::vector<at::Tensor> parameters, SessionOp
 std::shared_ptr<Session> Session::create(const Plan& plan, std::vector<at::Tensor> parameters,
                                          std::vector<std::shared_ptr<Link>> links,
                                          SessionOptions options) {
-  std::shared_ptr<Session> session(
-      new Session(plan, std::move(parameters), std::move(options)));
+  std::shared_ptr<Session> session(new Session(plan, std::move(parameters), std::move(options)));
   session->start(std::move(links));
   return session;
 }
 
 void Session::start(std::vector<std::shared_ptr<Link>> links) {
   // The session outlives its messages: whoever holds a completion holds the arenas through this.
-  auto factory = [self = weak_from_this()](std::int32_t task, std::int32_t buffer) {
+  const auto factory = [self = weak_from_this()](std::int32_t task, std::int32_t buffer) {
     const auto session = self.lock();
     TORCH_CHECK(session != nullptr, "a message was asked of a session that is gone");
     return session->message(task, buffer);
@@ -85,7 +75,8 @@ void Session::check_parameters_travel_whole() const {
       TORCH_CHECK(spans[static_cast<std::size_t>(bucket)] ==
                       spans[static_cast<std::size_t>(buckets.front())],
                   "the plan applies parts of slot ", slot, " at different moments (buckets ",
-                  buckets.front(), " and ", bucket, "); all parts of one parameter must share "
+                  buckets.front(), " and ", bucket,
+                  "); all parts of one parameter must share "
                   "their generations");
     }
   }

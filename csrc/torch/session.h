@@ -81,8 +81,8 @@ class Session final : public GradientSink, public std::enable_shared_from_this<S
   const Plan plan_;
   const std::vector<at::Tensor> parameters_;
   const SessionOptions options_;
-  std::vector<Place> places_;                             // per slot
-  std::vector<std::vector<Arena>> arenas_;                // [buffer][arena]
+  std::vector<Place> places_;                                        // per slot
+  std::vector<std::vector<Arena>> arenas_;                           // [buffer][arena]
   std::vector<std::vector<std::shared_ptr<DeviceSignal>>> signals_;  // [buffer][bucket]
   std::shared_ptr<Executor> executor_;
   std::atomic<bool> attention_requested_{false};

@@ -30,14 +30,16 @@ def _limited(names: Iterable[str], limit: int = 5) -> str:
 
 def _check_pairs(named: Sequence[Any]) -> None:
     for item in named:
-        if not (isinstance(item, tuple) and isinstance(item[0], str)):
-            raise ConfigError(
-                explain(
-                    "named_parameters must be a sequence of tuples (name, parameter)",
-                    observed=f"an item of type {type(item).__name__}",
-                    action="pass model.named_parameters()",
-                )
+        match item:
+            case (str(), _):
+                continue
+        raise ConfigError(
+            explain(
+                "named_parameters must be a sequence of tuples (name, parameter)",
+                observed=f"an item of type {type(item).__name__}",
+                action="pass model.named_parameters()",
             )
+        )
     repeated = [name for name, count in Counter(name for name, _ in named).items() if count > 1]
     if repeated:
         raise ConfigError(
