@@ -127,15 +127,12 @@ def timed_step(arm: Arm, period_s: float) -> Sample:
 
 
 def block(arm: Arm, steps: int, period_s: float, barrier: Callable[[], None]) -> dict[str, float]:
-    """Means of the CPU times (clocks of processes tick coarsely), the median of the wall time."""
+    """Medians over the steps of a block."""
     barrier()
     timed_step(arm, period_s)
     samples = [timed_step(arm, period_s) for _ in range(steps)]
-    means = {
-        name: sum(getattr(s, name) for s in samples) / steps
-        for name in ("thread", "process", "backward")
-    }
-    return {"wall": median(s.wall for s in samples), **means}
+    names = ("wall", "thread", "process", "backward")
+    return {name: median(getattr(s, name) for s in samples) for name in names}
 
 
 def measure(arms: dict[str, Arm], options: argparse.Namespace) -> dict[str, Any]:

@@ -44,7 +44,7 @@ std::shared_ptr<Session> make_session(const Plan& plan, std::vector<at::Tensor> 
   return Session::create(plan, std::move(parameters), {links.begin(), links.end()}, options);
 }
 
-void bind_collector(py::module_& module) {
+void bind_collector(const py::module_& module) {
   py::class_<Collected>(module, "Collected", "What one backward window produced.")
       .def_readonly("order", &Collected::order)
       .def_readonly("ready_us", &Collected::ready_us)

@@ -18,6 +18,12 @@ namespace {
 
 std::string yes_no(bool value) { return value ? "yes" : "no"; }
 
+#if HAVE_NVTX
+constexpr bool kCompiledForNvtx = true;
+#else
+constexpr bool kCompiledForNvtx = false;
+#endif
+
 // Size in bytes of a symbol of the loaded library, "absent" where it does not exist. The size of a
 // vtable is 16 + 8 * virtual functions: it tells a GPU build (one virtual more) from a CPU build.
 std::string symbol_size(const char* mangled) {
@@ -47,7 +53,7 @@ std::vector<AbiFact> abi_facts(const std::string& loaded_horovod_version,
       {"Horovod with NCCL", yes_no(DEFT_HOROVOD_NCCL != 0), yes_no(hvd::horovod_nccl_built() != 0)},
       {"Horovod with MPI", yes_no(DEFT_HOROVOD_MPI != 0), yes_no(hvd::horovod_mpi_built())},
       {"Horovod with Gloo", yes_no(DEFT_HOROVOD_GLOO != 0), yes_no(hvd::horovod_gloo_built())},
-      {"Horovod with NVTX", "no", yes_no(dlsym(RTLD_DEFAULT, nvtx) != nullptr)},
+      {"Horovod with NVTX", yes_no(kCompiledForNvtx), yes_no(dlsym(RTLD_DEFAULT, nvtx) != nullptr)},
       {"size of Horovod's Tensor vtable", "64", symbol_size("_ZTVN7horovod5torch11TorchTensorE")},
       {"size of Horovod's OpContext vtable", "72",
        symbol_size("_ZTVN7horovod5torch14TorchOpContextE")},

@@ -12,6 +12,13 @@ namespace hvd = horovod::common;
 namespace {
 
 LinkStatus to_link_status(const hvd::Status& status) {
+#if HAVE_GPU
+  if (status.ok() && status.event.event != nullptr) {
+    return {Outcome::kInvalid,
+            "HOROVOD_ENABLE_ASYNC_COMPLETION is set: Horovod then reports gradients that are "
+            "still being written, which deft_horovod does not support; unset it"};
+  }
+#endif
   switch (status.type()) {
     case hvd::StatusType::OK:
       return {};

@@ -39,6 +39,11 @@ class _UseWatch(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
+def _is_compiled(module: nn.Module) -> bool:
+    """Whether it came from torch.compile(); asking torch._dynamo would import all of it."""
+    return any(name == "_orig_mod" for name, _ in module.named_children())
+
+
 class ForwardWatch:
     """First uses of a set of parameters, by index."""
 
@@ -91,6 +96,16 @@ class ForwardWatch:
     def _now_us(self) -> float:
         return (time.perf_counter() - self._began_s) * _US
 
+    def _look(self) -> None:
+        if self._mode is None:
+            self._mode = _UseWatch(self)
+            self._mode.__enter__()  # type: ignore[no-untyped-call]
+
+    def _look_away(self) -> None:
+        if self._mode is not None:
+            self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+            self._mode = None
+
     def _gate_at_root(self, index: int) -> None:
         self._first_use_us[index] = 0.0
         self._gates[index] = self._roots[-1]
@@ -104,10 +119,12 @@ class ForwardWatch:
             if not any(module is root for root in self._roots):
                 self._roots.append(module)
             self._began_s = time.perf_counter()
-            self._mode = _UseWatch(self)
-            self._mode.__enter__()  # type: ignore[no-untyped-call]
+            self._look()
         self._depth += 1
-        for parameter in module.parameters(recurse=False):
+        compiled = _is_compiled(module)
+        if compiled:
+            self._look_away()  # Dynamo cannot trace through the mode
+        for parameter in module.parameters(recurse=compiled):
             index = self._index.get(id(parameter))
             if index is not None and self._gates[index] is None:
                 self._first_use_us[index] = self._now_us()
@@ -118,10 +135,10 @@ class ForwardWatch:
             return
         self._depth -= 1
         if self._depth > 0:
+            if _is_compiled(module):
+                self._look()
             return
-        if self._mode is not None:
-            self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-            self._mode = None
+        self._look_away()
         self._forward_us = self._now_us()
         for parameter in module.parameters():
             index = self._index.get(id(parameter))

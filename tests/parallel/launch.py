@@ -1,0 +1,156 @@
+"""Runs a rank program under horovodrun and brings back what every rank said.
+
+A hang is a failure: at the time limit every process of the job is killed, also those that Horovod's
+launcher has put into sessions of their own, and the error shows the output so far.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+SCRIPTS: Final = Path(__file__).parent / "scripts"
+_ROOT: Final = Path(__file__).parents[2]
+_MARK: Final = "PARALLEL_TEST_JOB"
+_LINE: Final = re.compile(r"^\[(?:1,)?(\d+)\]<(?:stdout|stderr)>:(.*)$")
+_SHOWN_CHARACTERS: Final = 6000
+
+
+class JobHungError(AssertionError):
+    """A job did not end in time; it was killed. `result` is what it had left behind by then."""
+
+    def __init__(self, message: str, result: Result) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a job left behind."""
+
+    returncode: int
+    out_by_rank: dict[int, str]  # stdout and stderr
+    results: list[Any]  # what each rank reported, by rank; None: it reported nothing
+    output: str  # everything, with the launcher's own messages
+    duration_s: float
+
+    def require_success(self) -> Result:
+        """Fails with the output unless every rank ended well and reported."""
+        complete = all(result is not None for result in self.results)
+        if self.returncode != 0 or not complete:
+            said = self.output[-_SHOWN_CHARACTERS:]
+            raise AssertionError(f"the job ended with status {self.returncode}:\n{said}")
+        return self
+
+
+def run_ranks(  # noqa: PLR0913
+    script: Path | str,
+    np: int,
+    *args: str,
+    timeout_s: float = 120,
+    env: Mapping[str, str] | None = None,
+    options: Any = None,
+    launcher: Sequence[str] = (),
+    interpreter: Sequence[str] = (),
+) -> Result:
+    """Runs ``horovodrun -np NP LAUNCHER python INTERPRETER script args``.
+
+    horovodrun reads its own options by prefix up to the program's name, so what a rank program has
+    to know goes into `options`: any JSON, read with ``reporting.options()``. A script that is only
+    a name is looked for in tests/parallel/scripts.
+
+    Raises:
+        JobHungError: the job did not end within `timeout_s`.
+    """
+    path = Path(script) if Path(script).is_absolute() else SCRIPTS / script
+    mark = uuid.uuid4().hex
+    with tempfile.TemporaryDirectory(prefix="parallel-") as folder:
+        command = [str(Path(sys.executable).with_name("horovodrun")), "-np", str(np), *launcher]
+        command += [sys.executable, *interpreter, str(path), *args]
+        started_s = time.monotonic()
+        status, output, hung = _run(
+            command, timeout_s, _environment(env, Path(folder), mark, options), mark
+        )
+        duration_s = time.monotonic() - started_s
+        results = [_read(Path(folder) / f"rank.{rank}.json") for rank in range(np)]
+    result = Result(status, _by_rank(output, np), results, output, duration_s)
+    if hung:
+        said = output[-_SHOWN_CHARACTERS:]
+        raise JobHungError(f"no end within {timeout_s} s: {' '.join(command)}\n{said}", result)
+    return result
+
+
+
+def _environment(
+    extra: Mapping[str, str] | None, folder: Path, mark: str, options: Any
+) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("HOROVOD_", "DEFT_"))}
+    path = os.pathsep.join(filter(None, [str(_ROOT), kept.get("PYTHONPATH", "")]))
+    return kept | {
+        "OMP_NUM_THREADS": "1",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONFAULTHANDLER": "1",
+        "PYTHONPATH": path,
+        "PARALLEL_RESULTS": str(folder),
+        "PARALLEL_OPTIONS": json.dumps(options),
+        _MARK: mark,
+        **(extra or {}),
+    }
+
+
+def _run(
+    command: Sequence[str], timeout_s: float, env: dict[str, str], mark: str
+) -> tuple[int, str, bool]:
+    # A file, not a pipe: a rank that survives its launcher cannot keep us waiting for its end.
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        job = subprocess.Popen(
+            command, env=env, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        hung = False
+        try:
+            job.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            hung = True
+        finally:
+            _kill(job, mark)
+        output.seek(0)
+        return job.returncode, output.read(), hung
+
+
+def _kill(job: subprocess.Popen[bytes], mark: str) -> None:
+    """Everything that carries the mark of this job, and only that."""
+    if job.poll() is None:
+        os.killpg(job.pid, signal.SIGKILL)
+        job.wait()
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(_MARK) == mark:
+                process.kill()
+        except psutil.Error:  # ended meanwhile, or somebody else's
+            continue
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text()) if path.is_file() else None
+
+
+def _by_rank(output: str, np: int) -> dict[int, str]:
+    lines: dict[int, list[str]] = {rank: [] for rank in range(np)}
+    for line in output.splitlines():
+        found = _LINE.match(line)
+        if found:
+            lines.setdefault(int(found.group(1)), []).append(found.group(2))
+    return {rank: "\n".join(said) for rank, said in lines.items()}

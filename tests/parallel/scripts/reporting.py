@@ -1,0 +1,51 @@
+"""What rank programs share: their options, and one JSON report per rank."""
+
+from __future__ import annotations
+
+import json
+import os
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+
+def options() -> Any:
+    """What the test passed to ``run_ranks(options=...)``."""
+    return json.loads(os.environ.get("PARALLEL_OPTIONS", "null"))
+
+
+def report(result: Any) -> None:
+    """Leaves this rank's result for the test; the last one counts, and it is whole or absent."""
+    folder = Path(os.environ["PARALLEL_RESULTS"])
+    path = folder / f"rank.{os.environ['HOROVOD_RANK']}.json"
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    temporary.write_text(json.dumps(result))
+    temporary.replace(path)
+
+
+Case = Callable[[], Any]
+
+
+def cases_in(namespace: Mapping[str, Any]) -> dict[str, Case]:
+    """The functions ``case_...`` of a program, in the order in which they are written."""
+    return {
+        name.removeprefix("case_"): value
+        for name, value in namespace.items()
+        if name.startswith("case_")
+    }
+
+
+def run_cases(cases: Mapping[str, Case]) -> None:
+    """Runs every case and reports {"case": {"error": traceback or None, "value": ...}}.
+
+    The report is rewritten before and after every case: after a hang it shows how far a rank came.
+    """
+    done: dict[str, Any] = {}
+    for name, case in cases.items():
+        report({**done, name: {"error": "did not end", "value": None}})
+        try:
+            done[name] = {"error": None, "value": case()}
+        except Exception:  # noqa: BLE001  (whatever it is, the test shows it)
+            done[name] = {"error": traceback.format_exc(), "value": None}
+        report(done)
