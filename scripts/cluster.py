@@ -87,10 +87,10 @@ class Shape:
 
     def commands(self, namespace: str, device: str) -> list[str]:
         size = self.offload_bytes
+        bucket = f"rate {self.rate_mbit}mbit burst {self.burst_bytes} limit 1048576"
         return [
             f"ip -n {namespace} link set dev {device} gso_max_size {size} gro_max_size {size}",
-            f"tc -n {namespace} qdisc replace dev {device} root tbf rate {self.rate_mbit}mbit "
-            f"burst {self.burst_bytes} limit 1048576",
+            f"tc -n {namespace} qdisc replace dev {device} root tbf {bucket}",
         ]
 
 
@@ -155,9 +155,7 @@ def up(hosts: int, rate_mbit: int) -> None:
 def down() -> None:
     """Ends what runs in the namespaces, and removes them."""
     for kind in (signal.SIGTERM, signal.SIGKILL):
-        inside = [
-            int(pid) for name in namespaces() for pid in run(f"ip netns pids {name}").split()
-        ]
+        inside = [int(pid) for name in namespaces() for pid in run(f"ip netns pids {name}").split()]
         for pid in inside:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, kind)

@@ -190,9 +190,7 @@ def worker(options: dict[str, Any]) -> None:
     results = {
         arm.name: {
             "accuracy": arm.accuracy(digits),
-            "difference": max(
-                stock.allgather_object(difference(arm.network, arms[0].network))
-            ),
+            "difference": max(stock.allgather_object(difference(arm.network, arms[0].network))),
             "replicas_equal": replicas_equal(arm),
             "step_ms": [1e3 * s for s in arm.step_s[1:]],
         }
@@ -227,14 +225,18 @@ def report(results: dict[str, Any], options: dict[str, Any]) -> None:
             )
         )
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    print(f"\nlink: {options['link']}; {RANKS} ranks; "
-          f"{results['parameter_bytes'] / 1e6:.1f} MB of gradients a step")
+    print(
+        f"\nlink: {options['link']}; {RANKS} ranks; "
+        f"{results['parameter_bytes'] / 1e6:.1f} MB of gradients a step"
+    )
     print()
     for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        print(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        )
     print(f"""
 difference: of the trained parameters to those of stock Horovod, largest; 0 is bit for bit
-step, step / stock: median over {options['epochs'] - 1} epochs, in turn; (smallest .. largest)
+step, step / stock: median over {options["epochs"] - 1} epochs, in turn; (smallest .. largest)
 exposed: step time less {alone:.1f} ms, the step of the same network that sends nothing
 """)
     print(verdict(results, ratios))
@@ -282,14 +284,13 @@ def run_job(options: argparse.Namespace, slow: bool) -> int:
         command = [str(Path(sys.executable).parent / "horovodrun"), "-np", str(RANKS), *me]
     job = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     try:
-        assert job.stdout is not None
-        for line in job.stdout:
+        for line in job.stdout or ():
             print(line.split("<stdout>:", 1)[-1], end="", flush=True)
         return job.wait()
     finally:
         if job.poll() is None:
             job.terminate()
-            job.wait()
+            job.communicate()  # its last words, or it would trip over a closed pipe
 
 
 def main() -> int:

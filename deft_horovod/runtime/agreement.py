@@ -18,6 +18,7 @@ import torch
 from deft_horovod.errors import AgreementError, WaitTimeoutError, explain
 
 _POLL_S: Final = 0.0005
+_ABSENT: Final = "(absent)"
 
 
 def canonical(facts: Mapping[str, Any]) -> str:
@@ -29,7 +30,8 @@ def first_difference(mine: Any, theirs: Any, path: str = "") -> tuple[str, Any, 
     """Where two nested facts differ first: (path, mine, theirs)."""
     if isinstance(mine, dict) and isinstance(theirs, dict):
         for key in sorted({*mine, *theirs}):
-            found = first_difference(mine.get(key), theirs.get(key), f"{path}{key}.")
+            sides = (mine.get(key, _ABSENT), theirs.get(key, _ABSENT))
+            found = first_difference(*sides, f"{path}{key}.")
             if found:
                 return found
         return None
@@ -41,7 +43,9 @@ def first_difference(mine: Any, theirs: Any, path: str = "") -> tuple[str, Any, 
         if len(mine) != len(theirs):
             return f"{path}length", len(mine), len(theirs)
         return None
-    return None if mine == theirs else (path.rstrip("."), mine, theirs)
+    # True equals 1 and 1 equals 1.0 in Python, but not in the text that is compared.
+    same = type(mine) is type(theirs) and mine == theirs
+    return None if same else (path.rstrip("."), mine, theirs)
 
 
 class Agreement:
@@ -146,7 +150,7 @@ class Agreement:
             return explain(
                 f"the ranks disagree: '{path}' differs",
                 rank=stock.rank(),
-                tensor=_tensor_at(path, everyone[0]) or _tensor_at(path, theirs),
+                tensor=_tensor_at(path, everyone[0], theirs),
                 observed=f"rank {rank}: {other!r}",
                 expected=f"rank {ranks[0]}: {first!r}",
                 action="make model, optimizer, options (also DEFT_* variables) and installed "
@@ -155,10 +159,11 @@ class Agreement:
         return explain("the ranks disagree, but not in their facts", rank=stock.rank())
 
 
-def _tensor_at(path: str, facts: dict[str, Any]) -> str | None:
-    parts = [*path.split("."), ""]
-    if parts[0] != "parameters" or not parts[1].isdigit():
+def _tensor_at(path: str, facts: dict[str, Any], others: dict[str, Any]) -> str | None:
+    """The tensor that a difference is about; of a longer list the first that the other lacks."""
+    parts = path.split(".")
+    if parts[0] != "parameters" or len(parts) < 2:
         return None
-    parameters = facts.get("parameters", [])
-    index = int(parts[1])
-    return str(parameters[index]["name"]) if index < len(parameters) else None
+    longer, shorter = sorted((facts["parameters"], others["parameters"]), key=len, reverse=True)
+    index = len(shorter) if parts[1] == "length" else int(parts[1])
+    return str((facts["parameters"] if index < len(shorter) else longer)[index]["name"])

@@ -102,6 +102,12 @@ class Engine:
         if self._gates is not None:
             self._gates.open_all()
 
+    def rejoin(self) -> None:
+        """All ranks have come out of ``join()``. Those that left early have not read what the last
+        headers asked for, so nobody acts on it; whoever asked goes on asking in the next step."""
+        if self.planned is not None:
+            self.planned.take_attention()
+
     def discard(self) -> None:
         """Throws away the gradients of the step that is under way, on all ranks alike."""
         if self._number is not None and self.complete:
@@ -112,12 +118,15 @@ class Engine:
     def recover(self) -> None:
         """Other parameters are about to be loaded: nothing from before may reach them."""
         failed = self.planned is not None and self.planned.session.failure() is not None
+        if not failed:
+            try:
+                self.open_gates()
+                if self.pending:
+                    self.discard()
+            except stock.HorovodInternalError:  # a peer died; whoever loads now recovers from it
+                failed = True
         if failed:
             self.forget()
-            return
-        self.open_gates()
-        if self.pending:
-            self.discard()
 
     def forget(self) -> None:
         """Horovod is new, or its queue failed: what was agreed and what is in flight is void."""
@@ -214,8 +223,7 @@ class Engine:
         self.open_gates()
         agreement = self._agreement()
         if not agreement.everyone_here():
-            self._ask_for_attention()  # again, so that those in join() see it too, later
-            return
+            return  # whoever asked goes on asking, until those in join() see it too
         agreement.require_equal(self.facts())
         self._link = self._measured_link()
         if self._observer.outdated(self._members()):

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import horovod.torch as stock
 import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
@@ -50,6 +51,7 @@ class Gates:
                     self._before_saving
                 )
             )
+            self._handles.append(root.register_load_state_dict_pre_hook(self._before_loading))
 
     def hold(self, dues: Sequence[native.Due], options: Options) -> None:
         """A step has ended; these generations are still on their way."""
@@ -116,3 +118,12 @@ class Gates:
 
     def _before_saving(self, *_: Any) -> None:
         self.open_all()
+
+    def _before_loading(self, *_: Any) -> None:
+        # Applied later, updates of the old parameters would change the new ones. After a failure
+        # of Horovod a checkpoint is loaded to recover: what is held is void then.
+        try:
+            self.open_all()
+        except stock.HorovodInternalError:
+            self._held = []
+            self._parts = {}

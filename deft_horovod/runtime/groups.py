@@ -30,7 +30,7 @@ class Groups:
             return cls()
         if isinstance(groups, int) and not isinstance(groups, bool) and groups > 0:
             return cls(count=groups)
-        if not isinstance(groups, list):
+        if not (isinstance(groups, list) and all(isinstance(g, list | tuple) for g in groups)):
             raise ConfigError(
                 explain(
                     "groups must be a positive number or a list of lists of torch.Tensor",

@@ -30,9 +30,13 @@ def join(device: int = -1) -> int:
 
     Updates that are still on their way are applied first.
     """
-    for engine in list(world().engines):
+    engines = list(world().engines)
+    for engine in engines:
         engine.open_gates()
-    return int(stock.join(device))
+    last = int(stock.join(device))
+    for engine in engines:
+        engine.rejoin()
+    return last
 
 
 def broadcast_optimizer_state(
@@ -40,11 +44,17 @@ def broadcast_optimizer_state(
 ) -> None:
     """Makes the optimizer's state equal to that of one rank.
 
-    A rank without any state yet makes an empty one by a step of zeros, which must not travel: the
-    user's own optimizer does it.
+    A rank without any state gets one from a step of zeros by the user's own optimizer. Such a step
+    may still move parameters (weight decay), and must not: they are put back.
     """
     inner = optimizer
     if isinstance(optimizer, DistributedOptimizer):
         optimizer.flush()
         inner = optimizer.inner
+    parameters = [p for group in inner.param_groups for p in group["params"]]
+    before = [] if inner.state else [(p, p.detach().clone(), p.grad) for p in parameters]
     stock.broadcast_optimizer_state(inner, root_rank, model)
+    with torch.no_grad():
+        for parameter, value, gradient in before:
+            parameter.copy_(value)
+            parameter.grad = gradient

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.parallel.launch import SCRIPTS, JobHungError, Result, run_ranks
+from tests.parallel.scripts.reporting import POLICIES
 
 # A rank that waits in vain ends with an error long before its job is killed.
 _LIMITS = {
@@ -24,7 +25,11 @@ _LIMITS = {
 
 def case_names(program: str) -> list[str]:
     """The cases of a rank program, in its order."""
-    return re.findall(r"^def case_(\w+)\(", (SCRIPTS / program).read_text(), re.MULTILINE)
+    text = (SCRIPTS / program).read_text(encoding="utf-8")
+    names = []
+    for name, arguments in re.findall(r"^def case_(\w+)\(([^)]*)\)", text, re.MULTILINE):
+        names += [f"{name}-{policy}" for policy in POLICIES] if "policy" in arguments else [name]
+    return names
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def _links(pick, count):
     return [
         Link(
             name=f"link{i}",
-            credit_bytes=pick.choice([0, 0, 1, 64, 200]),
+            credit_bytes=pick.choice([0, 0, 1, 32, 48, 64, 96, 200]),
             credit_messages=pick.choice([0, 0, 1, 2]),
         )
         for i in range(count)

@@ -146,7 +146,7 @@ class ReferenceExecutor:
     def _has_credit(self, link, task):
         spec = self.plan.links[link]
         flying = self.in_flight(link)
-        if spec.credit_messages and len(flying) > spec.credit_messages:
+        if spec.credit_messages and len(flying) >= spec.credit_messages:
             return False
         used = sum(self._bytes(other) for other, _ in flying)
         return not (spec.credit_bytes and flying and used + self._bytes(task) > spec.credit_bytes)

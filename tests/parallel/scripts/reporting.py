@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
 import os
 import traceback
@@ -27,13 +29,23 @@ def report(result: Any) -> None:
 Case = Callable[[], Any]
 
 
+# A case that takes a policy runs with each of these ("auto" makes the plans of "bucket").
+POLICIES = ("stock", "wfbp", "bucket", "priority")
+
+
 def cases_in(namespace: Mapping[str, Any]) -> dict[str, Case]:
     """The functions ``case_...`` of a program, in the order in which they are written."""
-    return {
-        name.removeprefix("case_"): value
-        for name, value in namespace.items()
-        if name.startswith("case_")
-    }
+    cases: dict[str, Case] = {}
+    for name, function in namespace.items():
+        if not name.startswith("case_"):
+            continue
+        short = name.removeprefix("case_")
+        if "policy" in inspect.signature(function).parameters:
+            for policy in POLICIES:
+                cases[f"{short}-{policy}"] = functools.partial(function, policy)
+        else:
+            cases[short] = function
+    return cases
 
 
 def run_cases(cases: Mapping[str, Case]) -> None:

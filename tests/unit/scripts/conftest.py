@@ -41,3 +41,21 @@ def wheel(source: ModuleType) -> Iterator[ModuleType]:
 def rules() -> Iterator[ModuleType]:
     yield load_script("check_rules")
     sys.modules.pop("check_rules", None)
+
+
+@pytest.fixture
+def cluster() -> Iterator[ModuleType]:
+    yield load_script("cluster")
+    sys.modules.pop("cluster", None)
+
+
+@pytest.fixture
+def demo(cluster: ModuleType) -> Iterator[ModuleType]:
+    yield load_script("demo")
+    sys.modules.pop("demo", None)
+
+
+@pytest.fixture
+def bench() -> Iterator[ModuleType]:
+    yield load_script("bench_overhead")
+    sys.modules.pop("bench_overhead", None)

@@ -1,0 +1,140 @@
+"""Updates of parts add up to the update of the whole, bit for bit."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from deft_horovod.errors import NotSupportedError
+from deft_horovod.runtime.partial_update import options_of, require_partial, update_only
+
+MAKERS = {
+    "SGD": lambda groups: torch.optim.SGD(groups, lr=0.1, momentum=0.9, weight_decay=0.01),
+    "Nesterov": lambda groups: torch.optim.SGD(groups, lr=0.1, momentum=0.9, nesterov=True),
+    "Adam": lambda groups: torch.optim.Adam(groups, lr=0.01),
+    "AMSGrad": lambda groups: torch.optim.Adam(groups, lr=0.01, amsgrad=True, foreach=True),
+    "AdamW": lambda groups: torch.optim.AdamW(groups, lr=0.01, weight_decay=0.1),
+    "Adagrad": lambda groups: torch.optim.Adagrad(groups, lr=0.1, lr_decay=0.01),
+    "RMSprop": lambda groups: torch.optim.RMSprop(groups, lr=0.01, momentum=0.5),
+    "NAdam": lambda groups: torch.optim.NAdam(groups, lr=0.01),
+}
+
+
+def make(name, seed=0):
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 4), nn.Linear(4, 2))
+    groups = [
+        {"params": list(model[0].parameters())},
+        {"params": [*model[1].parameters(), *model[2].parameters()], "lr": 0.05},
+    ]
+    return model, MAKERS[name](groups)
+
+
+def give_gradients(model, step):
+    torch.manual_seed(step)
+    for parameter in model.parameters():
+        parameter.grad = torch.randn_like(parameter)
+
+
+def same(model, other):
+    pairs = zip(model.parameters(), other.parameters(), strict=True)
+    return all(torch.equal(mine, theirs) for mine, theirs in pairs)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_parts_add_up_to_the_whole(name):
+    model, optimizer = make(name)
+    whole, reference = make(name)
+    parameters = list(model.parameters())
+    for step in range(5):
+        give_gradients(model, step)
+        give_gradients(whole, step)
+        reference.step()
+        options = options_of(optimizer)
+        for part in (parameters[4:5], parameters[1:3], [parameters[0], *parameters[5:], parameters[3]]):
+            update_only(optimizer, part, options)
+        assert same(model, whole)
+    assert len(optimizer.param_groups[1]["params"]) == 4
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+def test_the_options_are_those_of_the_boundary(name):
+    model, optimizer = make(name)
+    whole, reference = make(name)
+    give_gradients(model, 1)
+    give_gradients(whole, 1)
+    then = options_of(optimizer)
+    reference.step()
+    for group in optimizer.param_groups:
+        group["lr"] = 99.0  # a scheduler steps before the gate opens
+    update_only(optimizer, list(model.parameters()), then)
+    assert same(model, whole)
+    assert [group["lr"] for group in optimizer.param_groups] == [99.0, 99.0]
+
+
+def test_a_group_that_was_added_since_is_not_updated():
+    model, optimizer = make("SGD")
+    then = options_of(optimizer)
+    late = nn.Parameter(torch.ones(2))
+    late.grad = torch.ones(2)
+    optimizer.add_param_group({"params": [late], "lr": 1.0})
+    give_gradients(model, 0)
+    update_only(optimizer, [*model.parameters(), late], then)
+    assert late.tolist() == [1.0, 1.0]
+    assert optimizer.param_groups[2]["params"] == [late]
+
+
+def test_the_groups_come_back_when_the_update_fails():
+    model, optimizer = make("SGD")
+    before = copy.copy(optimizer.param_groups[0])
+    give_gradients(model, 0)
+    options = options_of(optimizer)
+    options[0]["lr"] = "much"
+    with pytest.raises(TypeError):
+        update_only(optimizer, list(model.parameters()), options)
+    assert optimizer.param_groups[0] == before
+
+
+def test_hooks_of_the_step_do_not_run_again():
+    model, optimizer = make("SGD")
+    calls = []
+    optimizer.register_step_pre_hook(lambda *_: calls.append("pre"))
+    optimizer.register_step_post_hook(lambda *_: calls.append("post"))
+    give_gradients(model, 0)
+    update_only(optimizer, list(model.parameters())[:1], options_of(optimizer))
+    assert calls == []
+    optimizer.step()
+    assert calls == ["pre", "post"]
+
+
+@pytest.mark.parametrize(
+    "inside", [torch.inference_mode, lambda: torch.autocast("cpu", dtype=torch.bfloat16)]
+)
+def test_an_update_inside_of_a_forward_is_the_same(inside):
+    model, optimizer = make("Adam")
+    whole, reference = make("Adam")
+    for step in range(2):
+        give_gradients(model, step)
+        give_gradients(whole, step)
+        reference.step()
+        with inside():
+            update_only(optimizer, list(model.parameters()), options_of(optimizer))
+    assert same(model, whole)
+    assert not any(p.is_inference() for p in model.parameters())
+    exp_avg = optimizer.state[next(model.parameters())]["exp_avg"]
+    assert not exp_avg.is_inference()
+
+
+def test_nothing_to_update_is_no_step():
+    _, optimizer = make("Adam")
+    update_only(optimizer, [], options_of(optimizer))
+    assert optimizer.state == {}
+
+
+def test_an_optimizer_of_one_vector_is_refused():
+    optimizer = torch.optim.LBFGS(nn.Linear(2, 2).parameters())
+    with pytest.raises(NotSupportedError, match="LBFGS") as caught:
+        require_partial(optimizer, "priority")
+    assert "'bucket'" in str(caught.value)
+    require_partial(torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=1.0), "priority")

@@ -1,0 +1,96 @@
+import horovod.torch as stock
+import pytest
+
+from deft_horovod.errors import WaitTimeoutError
+from deft_horovod.runtime.waits import Waiter, limited
+
+NAMES = [f"layer{i}.weight" for i in range(8)]
+
+
+class FakePending:
+    def __init__(self, phase, missing=(), held_by=""):
+        self.bucket = 3
+        self.first_step = self.last_step = 41
+        self.phase = phase
+        self.held_by = held_by
+        self.missing_slots = list(missing)
+        self.waited_us = 2_500_000
+
+
+class FakeSession:
+    def __init__(self, missing=None, failure=None, pending=None):
+        self._missing, self._failure, self._pending = missing, failure, pending
+
+    def wait(self, dues, timeout_s):
+        assert timeout_s == 3.0
+        return self._missing
+
+    def failure(self):
+        return self._failure
+
+    def inspect(self, due):
+        assert due == "due 1"
+        return self._pending
+
+    def slots_of(self, bucket):
+        assert bucket == 3
+        return [0, 1, 2, 3, 4, 5, 6]
+
+
+@pytest.fixture(autouse=True)
+def rank(monkeypatch):
+    monkeypatch.setattr(stock, "rank", lambda: 2)
+
+
+def wait(**session):
+    Waiter(FakeSession(**session), NAMES, 3.0).wait(["due 0", "due 1"])
+
+
+def test_a_wait_that_ends_says_nothing():
+    wait()
+
+
+def test_a_failure_of_horovod_is_horovods_own_exception():
+    with pytest.raises(stock.HorovodInternalError, match="the peer died"):
+        wait(failure="all_reduce of bucket 3: the peer died")
+    with pytest.raises(stock.HorovodInternalError, match="the peer died"):
+        wait(missing=1, failure="the peer died")
+
+
+def timeout(pending):
+    with pytest.raises(WaitTimeoutError) as caught:
+        wait(missing=1, pending=pending)
+    message = str(caught.value)
+    for part in ("bucket 3", "within 3 s", "rank 2", "step 41", "layer0.weight", "and 2 more"):
+        assert part in message
+    return message
+
+
+def test_another_rank_is_missing():
+    message = timeout(FakePending("in flight"))
+    assert "in Horovod's queue since 2.5 s" in message
+    assert "another rank has not sent its part" in message
+    assert "DEFT_DEADLINE_S" in message
+
+
+def test_this_rank_is_missing():
+    message = timeout(FakePending("collecting", missing=[4, 6]))
+    assert "this rank has not computed the gradients of layer4.weight, layer6.weight" in message
+    assert "another rank" not in message
+
+
+def test_the_plan_holds_it():
+    message = timeout(FakePending("held", held_by="credit: 2 of 2 messages in flight on link x"))
+    assert "held by credit: 2 of 2 messages in flight on link x" in message
+
+
+def test_it_is_a_timeout_error_for_those_who_catch_that():
+    assert issubclass(WaitTimeoutError, TimeoutError)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, ""), (2, "a0, a1"), (5, "a0, a1, a2, a3, a4"), (7, "a0, a1, a2, a3, a4 and 2 more")],
+)
+def test_lists_of_names_are_limited(count, text):
+    assert limited([f"a{i}" for i in range(count)]) == text

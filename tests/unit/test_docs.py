@@ -1,0 +1,158 @@
+"""What the documentation shows must run, and what it lists must be complete."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from deft_horovod import errors
+from deft_horovod.config import Config
+from deft_horovod.policies import registry
+from deft_horovod.runtime.stats import StepClock, step_stats
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = [*ROOT.glob("*.md"), *DOCS.glob("*.md")]
+EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
+FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+NEEDS_NO_CLUSTER = {"plans.py"}
+PURE_RUN = """
+import runpy, sys
+for name in ("torch", "horovod"):
+    sys.modules[name] = None
+runpy.run_path(sys.argv[1])
+"""
+
+
+def page_name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def blocks(language: str) -> list:
+    return [
+        pytest.param(body, id=f"{page_name(page)}-{number}")
+        for page in PAGES
+        for number, (found, body) in enumerate(FENCE.findall(page.read_text(encoding="utf-8")))
+        if found == language
+    ]
+
+
+def anchors(page: Path) -> set[str]:
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def table_words(page: Path) -> set[str]:
+    """What stands in backquotes in the first column of a table."""
+    rows = re.findall(r"^\| ([^|]*)\|", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {word for row in rows for word in re.findall(r"`([^`]+)`", row)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_links_resolve(page: Path) -> None:
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    for link in LINK.findall(text):
+        if link.startswith(("http://", "https://")):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), f"{page_name(page)} links to {link}"
+        assert not anchor or anchor in anchors(target), f"{page_name(page)} links to {link}"
+
+
+def test_index_lists_every_page() -> None:
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    linked = set(LINK.findall(index))
+    pages = {str(p.relative_to(DOCS)) for p in (*DOCS.glob("*.md"), *EXAMPLES)} - {"index.md"}
+    assert pages <= linked
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_python_blocks_compile(code: str) -> None:
+    compile(code, "block", "exec")
+
+
+@pytest.mark.parametrize("code", blocks("bash"))
+def test_bash_blocks_name_scripts_that_exist(code: str) -> None:
+    done = subprocess.run(["bash", "-n"], input=code, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for script in re.findall(r"(?:scripts/|\.ci/)[\w./]+", code):
+        assert (ROOT / script).is_file(), script
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_named_files_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for name in re.findall(r"`((?:scripts|tests|csrc|docs|deft_horovod)/[\w./]+)`", text):
+        assert (ROOT / name).exists(), f"{page_name(page)} names {name}"
+
+
+def test_plan_example_runs_without_torch_and_is_quoted() -> None:
+    command = [sys.executable, "-c", PURE_RUN, str(DOCS / "examples" / "plans.py")]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout.split("\n\nfirst difference:")[0]
+    priority = printed[printed.index("plan 'priority'") :]
+    assert priority in (DOCS / "architecture.md").read_text(encoding="utf-8")
+    assert "read back unchanged: True" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "example", [e for e in EXAMPLES if e.name not in NEEDS_NO_CLUSTER], ids=lambda path: path.name
+)
+def test_training_examples_run_on_two_ranks(example: Path) -> None:
+    assert f"horovodrun -np 2 python {page_name(example)}" in example.read_text(encoding="utf-8")
+    launcher = Path(sys.executable).parent / "horovodrun"
+    command = [str(launcher), "-np", "2", sys.executable, str(example)]
+    job = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        output, _ = job.communicate(timeout=90)
+    finally:
+        if job.poll() is None:
+            job.terminate()
+            job.wait(20)
+    assert job.returncode == 0, output
+    assert "[0]<stdout>:" in output
+    assert "False" not in output
+
+
+def test_every_error_is_documented() -> None:
+    classes = {
+        name
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, errors.DeftError)
+    }
+    page = DOCS / "errors.md"
+    assert classes == {word for word in table_words(page) if word.endswith("Error")}
+    assert {name.lower() for name in classes} <= anchors(page)
+
+
+def test_every_statistic_is_documented() -> None:
+    link = SimpleNamespace(name="horovod")
+    seen = SimpleNamespace(bytes=1, messages=1, busy_us=1)
+    planned = SimpleNamespace(
+        plan=SimpleNamespace(hash=lambda: "0", links=[link]),
+        session=SimpleNamespace(buffer_bytes=1, link_stats=lambda: [seen]),
+    )
+    # `policy` and `plans` are added by the engine.
+    keys = {"policy", "plans", *step_stats(StepClock(), planned)}  # type: ignore[arg-type]
+    assert keys == table_words(DOCS / "metrics.md")
+
+
+def test_status_table_names_every_policy() -> None:
+    rows = re.findall(r"^\|.*\|$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    table = "\n".join(rows)
+    assert [name for name in registry() if f"`{name}`" not in table] == []
+
+
+def test_options_are_quoted_as_the_command_line_prints_them() -> None:
+    assert Config.documentation() in (DOCS / "config.md").read_text(encoding="utf-8")
