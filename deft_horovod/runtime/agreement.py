@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ import horovod.torch as stock
 import torch
 
 from deft_horovod.errors import AgreementError, WaitTimeoutError, explain
+from deft_horovod.runtime.waits import poll_until_done
 
 _POLL_S: Final = 0.0005
 _ABSENT: Final = "(absent)"
@@ -123,20 +123,17 @@ class Agreement:
         self._wait(handle, f"rank {root}'s decision")
 
     def _wait(self, handle: int, what: str) -> torch.Tensor:
-        began_s = time.monotonic()
-        while not stock.poll(handle):
-            if time.monotonic() - began_s > self._deadline_s:
-                raise WaitTimeoutError(
-                    explain(
-                        f"the ranks could not agree on a plan: this rank waits for {what}",
-                        rank=stock.rank(),
-                        observed=f"no answer within {self._deadline_s:g} s",
-                        expected="every rank reaches its first optimizer step",
-                        action="look for the first rank that failed, or that runs plain Horovod "
-                        "(DEFT_DISABLE is set there); DEFT_DEADLINE_S changes the deadline",
-                    )
+        if not poll_until_done(handle, self._deadline_s, _POLL_S):
+            raise WaitTimeoutError(
+                explain(
+                    f"the ranks could not agree on a plan: this rank waits for {what}",
+                    rank=stock.rank(),
+                    observed=f"no answer within {self._deadline_s:g} s",
+                    expected="every rank reaches its first optimizer step",
+                    action="look for the first rank that failed, or that runs plain Horovod "
+                    "(DEFT_DISABLE is set there); DEFT_DEADLINE_S changes the deadline",
                 )
-            time.sleep(_POLL_S)
+            )
         result: torch.Tensor = stock.synchronize(handle)
         return result
 
@@ -161,9 +158,10 @@ class Agreement:
 
 def _tensor_at(path: str, facts: dict[str, Any], others: dict[str, Any]) -> str | None:
     """The tensor that a difference is about; of a longer list the first that the other lacks."""
-    parts = path.split(".")
-    if parts[0] != "parameters" or len(parts) < 2:
+    first, _, rest = path.partition(".")
+    if first != "parameters" or not rest:
         return None
+    where = rest.split(".")[0]
     longer, shorter = sorted((facts["parameters"], others["parameters"]), key=len, reverse=True)
-    index = len(shorter) if parts[1] == "length" else int(parts[1])
+    index = len(shorter) if where == "length" else int(where)
     return str((facts["parameters"] if index < len(shorter) else longer)[index]["name"])

@@ -22,7 +22,7 @@ from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.gates import Gates
 from deft_horovod.runtime.members import Member
 from deft_horovod.runtime.observation import Observer
-from deft_horovod.runtime.partial_update import options_of, require_partial
+from deft_horovod.runtime.partial_update import options_of
 from deft_horovod.runtime.planned_reducer import PlannedReducer
 from deft_horovod.runtime.planning import Assignment, Task, assign, facts_of
 from deft_horovod.runtime.stats import StepClock, step_stats
@@ -153,6 +153,7 @@ class Engine:
             "config": self.task.config.model_dump(),
             "channel": self.task.channel.facts(),
             "backward_passes_per_step": self.passes_per_step,
+            "groups": self.task.groups.of(self._members()),
             "parameters": facts_of(self._members()),
         }
 
@@ -169,7 +170,9 @@ class Engine:
         """Without a plan: Horovod's own calls, all at once."""
         if members:
             number = "x" if self._number is None else self._number
-            StockReducer(members, self.task.channel, f"deft.{number}.now").finish()
+            prefix = f"deft.{number}.now"
+            deadline_s = self.task.config.deadline_s
+            StockReducer(members, self.task.channel, prefix, deadline_s).finish()
 
     def _strays(self, changed: bool) -> list[Member]:
         """Gradients that no plan carries yet: of members that train only by now, and sparse ones
@@ -264,6 +267,7 @@ class Engine:
                 assignment.stock,
                 self.task.channel,
                 prefix + ".stock",
+                deadline_s,
                 self.task.groups.of(assignment.stock),
             )
             self._stock = StockHooks(reducer, self.passes_per_step)
@@ -275,7 +279,6 @@ class Engine:
         plan, planned = assignment.plan, self.planned
         if plan is None or planned is None or not any(g.gated for g in plan.generations):
             return
-        require_partial(self._inner, self.task.policy.name)
         gates = self._observer.gates(assignment.planned)
         self._gates = Gates(self._inner, planned, gates, self._observer.roots)
 

@@ -46,11 +46,7 @@ class Gates:
             self._handles.append(module.register_forward_pre_hook(self._opener(slots)))
         for root in roots:
             self._handles.append(root.register_forward_hook(self._open_all, always_call=True))
-            self._handles.append(
-                root.register_state_dict_pre_hook(  # type: ignore[no-untyped-call]
-                    self._before_saving
-                )
-            )
+            self._handles.append(root.register_state_dict_pre_hook(self._before_saving))
             self._handles.append(root.register_load_state_dict_pre_hook(self._before_loading))
 
     def hold(self, dues: Sequence[native.Due], options: Options) -> None:

@@ -13,9 +13,10 @@ import horovod.torch as stock
 import torch
 from torch.utils.hooks import RemovableHandle
 
-from deft_horovod.errors import DeftError, explain
+from deft_horovod.errors import DeftError, WaitTimeoutError, explain
 from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.members import Member
+from deft_horovod.runtime.waits import limited, poll_until_done
 
 
 class StockReducer:
@@ -26,9 +27,11 @@ class StockReducer:
         members: Sequence[Member],
         channel: Channel,
         prefix: str,
+        deadline_s: float,
         groups: Sequence[Sequence[int]] = (),
     ) -> None:
         self._members = tuple(members)
+        self._deadline_s = deadline_s
         self._channel = channel
         self._prefix = prefix
         self._groups = [tuple(group) for group in groups]
@@ -93,7 +96,7 @@ class StockReducer:
         return stock.allreduce_async_(wire[0], **options, **scale), contexts
 
     def _receive(self, group: tuple[int, ...], handle: Any, contexts: Any) -> None:
-        result = handle() if callable(handle) else stock.synchronize(handle)
+        result = handle() if callable(handle) else self._wait(group, handle)
         outputs = result if group in self._groups else [result]
         for i, output, context in zip(group, outputs, contexts or [None] * len(group), strict=True):
             tensor = self._members[i].tensor
@@ -104,6 +107,21 @@ class StockReducer:
                 tensor.grad = sparse.to(gradient.dtype)
             else:
                 gradient.set_(average)
+
+    def _wait(self, group: tuple[int, ...], handle: Any) -> Any:
+        if not poll_until_done(handle, self._deadline_s):
+            raise WaitTimeoutError(
+                explain(
+                    f"gradients were not reduced within {self._deadline_s:g} s",
+                    rank=stock.rank(),
+                    tensor=limited([self._members[i].name for i in group]),
+                    observed="in Horovod's queue: another rank has not sent its part",
+                    expected="every rank sends these gradients in this step",
+                    action="look for the first rank that failed, is much slower, or skipped this "
+                    "step; raise DEFT_DEADLINE_S if it is only slow",
+                )
+            )
+        return stock.synchronize(handle)
 
 
 def _gradient(tensor: torch.Tensor) -> torch.Tensor:
@@ -123,9 +141,7 @@ class StockHooks:
         self.passes_per_step = passes_per_step
         self._seen = [0] * len(reducer.members)
         self._handles: list[RemovableHandle] = [
-            member.tensor.register_post_accumulate_grad_hook(  # type: ignore[no-untyped-call]
-                self._hook(i)
-            )
+            member.tensor.register_post_accumulate_grad_hook(self._hook(i))
             for i, member in enumerate(reducer.members)
         ]
 

@@ -15,6 +15,7 @@ from deft_horovod.errors import DeftError, NotSupportedError, explain
 from deft_horovod.runtime import optimizer as wrapper
 from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.groups import Groups
+from deft_horovod.runtime.partial_update import require_partial
 from deft_horovod.runtime.planning import Task
 
 
@@ -50,46 +51,35 @@ def DistributedOptimizer(  # noqa: N802  # rule: stock signature
     if num_groups:
         warnings.warn("num_groups is deprecated, use groups", DeprecationWarning, stacklevel=2)
         groups = num_groups if groups is None else groups
+    arguments = {
+        "named_parameters": None if named_parameters is None else list(named_parameters),
+        "compression": compression,
+        "backward_passes_per_step": backward_passes_per_step,
+        "op": op,
+        "gradient_predivide_factor": gradient_predivide_factor,
+        "groups": groups,
+        "sparse_as_dense": sparse_as_dense,
+        "process_set": process_set,
+    }
     if settings.disable:
-        return _stock_optimizer(
-            optimizer,
-            named_parameters=named_parameters,
-            compression=compression,
-            backward_passes_per_step=backward_passes_per_step,
-            op=op,
-            gradient_predivide_factor=gradient_predivide_factor,
-            groups=groups,
-            sparse_as_dense=sparse_as_dense,
-            process_set=process_set,
-        )
+        return _stock_optimizer(optimizer, **arguments)
     _check(op, gradient_predivide_factor, backward_passes_per_step, process_set)
-    task = Task(
-        policy=policies.get(settings.policy),
-        config=settings,
-        channel=Channel(op, compression, gradient_predivide_factor, sparse_as_dense, process_set),
-        groups=Groups.parse(groups),
-    )
-    if (task.groups.count or task.groups.tensors) and not task.policy.supports_groups:
-        raise NotSupportedError(
-            explain(
-                f"policy '{task.policy.name}' does not keep groups of gradients together",
-                observed="groups or num_groups was given",
-                action="use policy 'bucket' or 'stock', or no groups",
-            )
-        )
-    if op == stock.Adasum and stock.size() > 1:
+    channel = Channel(op, compression, gradient_predivide_factor, sparse_as_dense, process_set)
+    task = Task(policies.get(settings.policy), settings, channel, Groups.parse(groups))
+    _check_policy(task, optimizer)
+    adasum = op == stock.Adasum
+    if adasum and stock.size() > 1:
         # Adasum reduces updates, not gradients: Horovod's optimizer does all of it.
-        optimizer = _stock_optimizer(
-            optimizer,
-            named_parameters=named_parameters,
-            compression=compression,
-            backward_passes_per_step=backward_passes_per_step,
-            op=op,
-            process_set=process_set,
-        )
-    active = op != stock.Adasum and process_set.included() and (stock.size() > 1 or _elastic())
-    names = None if named_parameters is None else list(named_parameters)
-    return wrapper.DistributedOptimizer(optimizer, names, task, backward_passes_per_step, active)
+        optimizer = _stock_optimizer(optimizer, **arguments)
+    # A lone elastic worker may get peers later, so it needs its hooks from the start.
+    alone = stock.size() == 1 and not Config.elastic()
+    return wrapper.DistributedOptimizer(
+        optimizer,
+        arguments["named_parameters"],
+        task,
+        backward_passes_per_step,
+        active=not adasum and not alone and process_set.included(),
+    )
 
 
 def _stock_optimizer(optimizer: torch.optim.Optimizer, **arguments: Any) -> torch.optim.Optimizer:
@@ -97,9 +87,18 @@ def _stock_optimizer(optimizer: torch.optim.Optimizer, **arguments: Any) -> torc
     return made
 
 
-def _elastic() -> bool:
-    # A lone elastic worker may get peers later, so it needs its hooks from the start.
-    return Config.elastic()
+def _check_policy(task: Task, optimizer: torch.optim.Optimizer) -> None:
+    grouped = task.groups.count > 0 or len(task.groups.tensors) > 0
+    if grouped and not task.policy.supports_groups:
+        raise NotSupportedError(
+            explain(
+                f"policy '{task.policy.name}' does not keep groups of gradients together",
+                observed="groups or num_groups was given",
+                action="use policy 'bucket' or 'stock', or no groups",
+            )
+        )
+    if task.policy.gates:
+        require_partial(optimizer, task.policy.name)
 
 
 def _check(op: Any, predivide: float, passes: int, process_set: Any) -> None:
