@@ -151,6 +151,7 @@ def measure(arms: dict[str, Arm], options: argparse.Namespace) -> dict[str, Any]
     for arm in arms.values():
         for _ in range(5):
             timed_step(arm, 0.0)
+    stock.barrier()
     free = blocks(0.0)
     slowest_s = max(entry[kind]["wall"] for entry in free for kind in ARMS)
     period_s = max(stock.allgather_object(slowest_s)) * PAUSE_FACTOR

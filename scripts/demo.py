@@ -118,13 +118,11 @@ def network() -> Any:
     from torch import manual_seed, nn
 
     manual_seed(0)
+    layers: list[Any] = []
+    for channels in (1, 64, 64, 64):
+        layers += [nn.Conv2d(channels, 64, 3, padding=1), nn.ReLU()]
     return nn.Sequential(
-        nn.Conv2d(1, 32, 3, padding=1),
-        nn.ReLU(),
-        nn.Conv2d(32, 64, 3, padding=1),
-        nn.ReLU(),
-        nn.Conv2d(64, 64, 3, padding=1),
-        nn.ReLU(),
+        *layers,
         nn.Flatten(),
         nn.Linear(64 * 8 * 8, 192),
         nn.ReLU(),

@@ -271,14 +271,16 @@ class Engine:
                 self.task.groups.of(assignment.stock),
             )
             self._stock = StockHooks(reducer, self.passes_per_step)
-        self._observer.stop_watching()
+        if self._observer.experienced:
+            self._observer.stop_watching()
         if self.task.config.verbose and stock.rank() == 0 and assignment.plan is not None:
             _LOG.warning("%s", assignment.plan.describe())
 
     def _place_gates(self, assignment: Assignment) -> None:
         plan, planned = assignment.plan, self.planned
-        if plan is None or planned is None or not any(g.gated for g in plan.generations):
-            return
+        gated = plan is not None and any(g.gated for g in plan.generations)
+        if not gated or planned is None or not self._observer.roots:
+            return  # without a forward to hook into, everything is waited for at the boundary
         gates = self._observer.gates(assignment.planned)
         self._gates = Gates(self._inner, planned, gates, self._observer.roots)
 

@@ -6,8 +6,9 @@ of earlier layers hides it. Nothing is stale: every use sees the updated value.
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import horovod.torch as stock
@@ -20,6 +21,34 @@ from deft_horovod.runtime.planned_reducer import PlannedReducer
 
 if TYPE_CHECKING:
     from deft_horovod import _C as native
+
+
+class Hook:
+    """Sits on a module of the user's. A copy of the module (averaged weights, a pickled model) has
+    no gates, so the copy of a hook does nothing; but what is held goes into the copy first."""
+
+    def __init__(
+        self,
+        act: Callable[[], None] | None = None,
+        before_copy: Callable[[dict[int, Any]], None] | None = None,
+    ) -> None:
+        self._act = act
+        self._before_copy = before_copy
+
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def __call__(self, *_: Any) -> None:
+        if self._act is not None:
+            self._act()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Hook:
+        if self._before_copy is not None:
+            self._before_copy(memo)
+        return Hook()
+
+    def __reduce__(self) -> tuple[type[Hook], tuple[()]]:
+        if self._before_copy is not None:
+            self._before_copy({})
+        return Hook, ()
 
 
 class Gates:
@@ -37,17 +66,32 @@ class Gates:
         self._held: list[native.Due] = []
         self._parts: dict[int, int] = {}  # slots not applied yet -> generations still missing
         self._options: Options = []
+        self._gave_up = False  # waiting failed in this forward; its end must not wait once more
         self._handles: list[RemovableHandle] = []
         by_module: dict[nn.Module, list[int]] = defaultdict(list)
         for slot, module in enumerate(gate_modules):
             if module is not None:
                 by_module[module].append(slot)
         for module, slots in by_module.items():
-            self._handles.append(module.register_forward_pre_hook(self._opener(slots)))
+            before_use = self._hook(functools.partial(self._before_use, slots))
+            self._handles.append(module.register_forward_pre_hook(before_use))
         for root in roots:
-            self._handles.append(root.register_forward_hook(self._open_all, always_call=True))
-            self._handles.append(root.register_state_dict_pre_hook(self._before_saving))
-            self._handles.append(root.register_load_state_dict_pre_hook(self._before_loading))
+            after = root.register_forward_hook(self._hook(self._after_forward), always_call=True)
+            saving = root.register_state_dict_pre_hook(self._hook(self.open_all))
+            loading = root.register_load_state_dict_pre_hook(self._hook(self._before_loading))
+            self._handles += [after, saving, loading]
+
+    def _hook(self, act: Callable[[], None]) -> Hook:
+        return Hook(act, self._before_copy)
+
+    def _before_copy(self, memo: dict[int, Any]) -> None:
+        """A module is being copied; parameters that it copied already are in the memo."""
+        late = [self._reducer.members[s].tensor for s in self._reducer.members_of(self._held)]
+        self.open_all()
+        with torch.no_grad():
+            for tensor in late:
+                if id(tensor) in memo:
+                    memo[id(tensor)].copy_(tensor)
 
     def hold(self, dues: Sequence[native.Due], options: Options) -> None:
         """A step has ended; these generations are still on their way."""
@@ -80,42 +124,44 @@ class Gates:
         if not dues:
             return
         taken = list(dues)
+        # What p.grad holds now belongs to the user: it comes back, also where a parameter has
+        # parts in messages that are still on their way.
+        touched = [self._reducer.members[slot].tensor for slot in self._reducer.members_of(taken)]
+        kept = [tensor.grad for tensor in touched]
+        for tensor in touched:
+            tensor.grad = None
+        try:
+            self._reducer.take(taken)
+            update_only(self._inner, self._close(taken), self._options)
+        finally:
+            for tensor, gradient in zip(touched, kept, strict=True):
+                tensor.grad = gradient
+
+    def _close(self, taken: Sequence[native.Due]) -> list[torch.Tensor]:
+        """These are not held any more; returns the parameters of which nothing is missing now."""
         self._held = [due for due in self._held if not any(due is other for other in taken)]
-        whole = set()
-        touched = self._reducer.members_of(taken)
+        whole = []
         for due in taken:
             for slot in self._reducer.members_of([due]):
                 self._parts[slot] -= 1
                 if self._parts[slot] == 0:
                     del self._parts[slot]
-                    whole.add(slot)
-        # What p.grad holds now belongs to the user: it comes back, also where a parameter has
-        # parts in messages that are still on their way.
-        kept = {slot: self._reducer.members[slot].tensor.grad for slot in touched}
-        for slot in touched:
-            self._reducer.members[slot].tensor.grad = None
-        self._reducer.take(taken)
-        update_only(
-            self._inner, [self._reducer.members[slot].tensor for slot in whole], self._options
-        )
-        for slot, gradient in kept.items():
-            self._reducer.members[slot].tensor.grad = gradient
+                    whole.append(self._reducer.members[slot].tensor)
+        return whole
 
-    def _opener(self, slots: Sequence[int]) -> Any:
-        @torch.compiler.disable  # type: ignore[untyped-decorator]
-        def before_use(_: nn.Module, __: Any) -> None:
+    def _before_use(self, slots: Sequence[int]) -> None:
+        try:
             self.open(slots)
+        except BaseException:
+            self._gave_up = True
+            raise
 
-        return before_use
+    def _after_forward(self) -> None:
+        gave_up, self._gave_up = self._gave_up, False
+        if not gave_up:
+            self.open_all()
 
-    @torch.compiler.disable  # type: ignore[untyped-decorator]
-    def _open_all(self, _: nn.Module, __: Any, ___: Any) -> None:
-        self.open_all()
-
-    def _before_saving(self, *_: Any) -> None:
-        self.open_all()
-
-    def _before_loading(self, *_: Any) -> None:
+    def _before_loading(self) -> None:
         # Applied later, updates of the old parameters would change the new ones. After a failure
         # of Horovod a checkpoint is loaded to recover: what is held is void then.
         try:

@@ -64,8 +64,8 @@ class Observer:
         """The step that has just ended, as planning sees it; indices are those of `members`."""
         collected = self._last
         if collected is None:
-            assumed = Profile.assumed(len(members))
-            return assumed.model_copy(update={"link": link})
+            unseen = {"first_use_us": (None,) * len(members), "link": link}
+            return Profile.assumed(len(members)).model_copy(update=unseen)
         mine = {id(member): i for i, member in enumerate(members)}
         came = [mine.get(id(self.members[i])) for i in collected.order]
         order = [i for i in came if i is not None]

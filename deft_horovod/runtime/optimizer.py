@@ -13,7 +13,7 @@ from typing import Any
 import horovod.torch as stock
 import torch
 
-from deft_horovod.errors import DeftError, explain
+from deft_horovod.errors import DeftError, NotSupportedError, explain
 from deft_horovod.runtime.engine import Engine
 from deft_horovod.runtime.members import Member, members_of
 from deft_horovod.runtime.planning import Task
@@ -125,7 +125,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def set_backward_passes_per_step(self, passes: int) -> None:
         """Changes how many backward passes add up before gradients travel."""
         if passes <= 0:
-            raise DeftError(explain("backward_passes_per_step must be > 0", observed=passes))
+            raise NotSupportedError(
+                explain("backward_passes_per_step must be > 0", observed=passes)
+            )
         self._passes_per_step = passes
         if self._engine is not None:
             self._engine.set_passes_per_step(passes)

@@ -59,12 +59,16 @@ class PlannedReducer:
         """Closes the step and takes what is due; returns the gated part if it may be held."""
         self.session.close_step()
         dues = self.session.due()
-        held = [due for due in dues if due.gated and hold_gated]
-        self.take([due for due in dues if due not in held] if held else dues)
-        if held:
-            self._drop_gradients(held)
+        gated = [due for due in dues if due.gated]
+        self.take([due for due in dues if not due.gated] if gated else dues)
+        if gated and hold_gated:
+            self._drop_gradients(gated)
+        # Gated messages may be planned for the next forward: only now can those leave.
         self.session.end_step()
-        return held
+        if hold_gated:
+            return gated
+        self.take(gated)
+        return []
 
     def take(self, dues: Sequence[native.Due]) -> None:
         """Waits for generations and leaves their averages in ``p.grad``."""

@@ -38,6 +38,7 @@ class StockReducer:
         self._group_of = {i: group for group in self._groups for i in group}
         self._ready: set[int] = set()
         self._sent: dict[tuple[int, ...], tuple[Any, Any]] = {}
+        self._made_up: set[int] = set()  # gradients that this rank did not have
 
     @property
     def members(self) -> tuple[Member, ...]:
@@ -67,8 +68,13 @@ class StockReducer:
                 self.send(index)
         for group, (handle, contexts) in self._sent.items():
             self._receive(group, handle, contexts)
+        for index in self._made_up:
+            # Frozen since the plan was made: a zero gradient would still move it (weight decay).
+            if not self._members[index].tensor.requires_grad:
+                self._members[index].tensor.grad = None
         self._ready.clear()
         self._sent.clear()
+        self._made_up.clear()
 
     def _name(self, group: tuple[int, ...]) -> str:
         return f"{self._prefix}.{self._members[group[0]].name}"
@@ -76,9 +82,10 @@ class StockReducer:
     def _enqueue(self, group: tuple[int, ...]) -> tuple[Any, Any]:
         channel = self._channel
         tensors = [self._members[i].tensor for i in group]
-        for tensor in tensors:
+        for i, tensor in zip(group, tensors, strict=True):
             if tensor.grad is None:  # another rank may have one
                 tensor.grad = torch.zeros_like(tensor)
+                self._made_up.add(i)
         gradients = [_gradient(tensor) for tensor in tensors]
         if gradients[0].is_sparse and not channel.sparse_as_dense:
             return (
@@ -87,7 +94,7 @@ class StockReducer:
                 ),
                 None,
             )
-        dense = [g.to_dense() if g.is_sparse else g for g in gradients]
+        dense = [_dense(g) for g in gradients]
         wire, contexts = zip(*(channel.compression.compress(g) for g in dense), strict=True)
         scale = {"prescale_factor": channel.prescale, "postscale_factor": channel.postscale}
         options = {"name": self._name(group), "op": channel.op, "process_set": channel.process_set}
@@ -105,8 +112,10 @@ class StockReducer:
             if gradient.is_sparse:
                 sparse = average if average.is_sparse else average.to_sparse()
                 tensor.grad = sparse.to(gradient.dtype)
-            else:
+            elif gradient.is_contiguous():
                 gradient.set_(average)
+            else:
+                gradient.copy_(average)
 
     def _wait(self, group: tuple[int, ...], handle: Any) -> Any:
         if not poll_until_done(handle, self._deadline_s):
@@ -122,6 +131,11 @@ class StockReducer:
                 )
             )
         return stock.synchronize(handle)
+
+
+def _dense(gradient: torch.Tensor) -> torch.Tensor:
+    # Horovod's calls refuse other layouts, such as channels_last.
+    return (gradient.to_dense() if gradient.is_sparse else gradient).contiguous()
 
 
 def _gradient(tensor: torch.Tensor) -> torch.Tensor:

@@ -93,7 +93,6 @@ def run_ranks(  # noqa: PLR0913
     return result
 
 
-
 def _environment(
     extra: Mapping[str, str] | None, folder: Path, mark: str, options: Any
 ) -> dict[str, str]:

@@ -18,9 +18,7 @@ def _slots_and_buckets(pick):
     units = at // _UNIT
     cuts = sorted(pick.sample(range(1, units), min(units - 1, pick.randint(0, 4))))
     edges = [0, *(cut * _UNIT for cut in cuts), at]
-    buckets = [
-        Bucket(arena=0, begin=a, end=b) for a, b in zip(edges[:-1], edges[1:], strict=True)
-    ]
+    buckets = [Bucket(arena=0, begin=a, end=b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
     return at, slots, buckets
 
 

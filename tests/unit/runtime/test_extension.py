@@ -72,7 +72,9 @@ def test_the_facts_cover_what_the_layouts_depend_on():
 
 def test_an_undefined_symbol_is_explained():
     def importer(name):
-        raise ImportError(f"{name}.so: undefined symbol: _ZN7horovod6common22EnqueueTensorAllreduce")
+        raise ImportError(
+            f"{name}.so: undefined symbol: _ZN7horovod6common22EnqueueTensorAllreduce"
+        )
 
     with pytest.raises(BuildMismatchError) as caught:
         import_extension(importer)

@@ -128,6 +128,26 @@ def test_what_is_left_after_the_forward_is_applied_also_when_it_failed(held):
     gates.close()
 
 
+def test_a_wait_that_fails_is_not_begun_again_and_loses_nothing(held, monkeypatch):
+    waits = []
+
+    def take(dues):
+        waits.append(dues)
+        raise TimeoutError("nobody came")
+
+    mine = torch.full_like(held.model[0].weight, 7.0)
+    held.model[0].weight.grad = mine
+    monkeypatch.setattr(held.reducer, "take", take)
+    with pytest.raises(TimeoutError, match="nobody came"):
+        held.model(torch.ones(1, 2))
+    assert len(waits) == 1
+    assert held.model[0].weight.grad is mine
+    assert held.updated() == [0.0, 0.0, 0.0, 0.0]
+    monkeypatch.undo()
+    held.model(torch.ones(1, 2))
+    assert held.updated() == [1.0, 1.0, 1.0, 1.0]
+
+
 def test_a_checkpoint_has_every_update(held):
     state = held.model.state_dict()
     assert torch.equal(state["1.weight"], held.before[2] - 1.0)

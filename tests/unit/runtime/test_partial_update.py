@@ -52,7 +52,11 @@ def test_parts_add_up_to_the_whole(name):
         give_gradients(whole, step)
         reference.step()
         options = options_of(optimizer)
-        for part in (parameters[4:5], parameters[1:3], [parameters[0], *parameters[5:], parameters[3]]):
+        for part in (
+            parameters[4:5],
+            parameters[1:3],
+            [parameters[0], *parameters[5:], parameters[3]],
+        ):
             update_only(optimizer, part, options)
         assert same(model, whole)
     assert len(optimizer.param_groups[1]["params"]) == 4

@@ -57,9 +57,7 @@ def test_the_plan_follows_the_order_in_which_gradients_came() -> None:
     assignment = assign(LoneRank(), task("wfbp"), observer, None)  # type: ignore[arg-type]
     assert assignment.plan is not None
     assert [m.name for m in assignment.planned] == [n for n, _ in model.named_parameters()]
-    order = [
-        assignment.plan.generations[t.generation].bucket for t in assignment.plan.tasks
-    ]
+    order = [assignment.plan.generations[t.generation].bucket for t in assignment.plan.tasks]
     last_layer = {i for i, m in enumerate(assignment.planned) if m.name.startswith("1.")}
     sent_first = order[: len(last_layer)]
     slots = assignment.plan.slots

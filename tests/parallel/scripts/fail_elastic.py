@@ -1,0 +1,102 @@
+"""Elastic training on this machine: failures lead back to the last commit, and on from there."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import horovod.torch as stock
+import torch
+from failing import SMALL, everybody_equal, network
+from reporting import options, report
+
+import deft_horovod.torch as hvd
+
+STEPS = 12
+COMMIT_EVERY = 3
+FATAL_STEP = 7
+
+
+def _once(what: str) -> bool:
+    """True for the first process that asks, over all of the job's life."""
+    try:
+        (Path(os.environ["PARALLEL_RESULTS"]) / what).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _fail(how: str, model: Any) -> None:
+    """On one rank, once: in the middle of a step, with gradients on their way."""
+    if how == "error":
+        raise stock.HorovodInternalError("injected")
+    if how == "metric":  # Horovod fails elsewhere first: a shutdown under everybody's feet
+        stock.shutdown()
+        stock.allreduce(torch.ones(1), name="metric")
+    if how == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def step(model: Any, optimizer: Any, number: int) -> None:
+    optimizer.zero_grad()
+    inputs = torch.linspace(-1, 1, 12).reshape(4, 3) * (1 + number % 5)  # the same on all ranks
+    (model(inputs).pow(2).mean() / 100).backward()
+    if number == FATAL_STEP and hvd.rank() == hvd.size() - 1 and _once("failed"):
+        _fail(options()["how"], model)
+    optimizer.step()
+
+
+def reference() -> list[float]:
+    """As all ranks have the same data, the average of their gradients is that of one."""
+    model = network(3, 30, 30, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for number in range(STEPS):
+        step(model, optimizer, -1 if number == FATAL_STEP else number)
+    return flat(model)
+
+
+def flat(model: Any) -> list[float]:
+    return torch.cat([p.detach().flatten() for p in model.parameters()]).tolist()
+
+
+def main() -> None:
+    hvd.init()
+    model = network(3, 30, 30, 2, seed=hvd.rank())
+    if hvd.rank() == 0:
+        model = network(3, 30, 30, 2)
+    inner = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    optimizer = hvd.DistributedOptimizer(
+        inner,
+        named_parameters=model.named_parameters(),
+        policy=options()["policy"],
+        config=SMALL,
+    )
+    state = hvd.elastic.TorchState(model=model, optimizer=optimizer, step=0, resets=0)
+    history: list[int] = []
+
+    @hvd.elastic.run
+    def train(state: Any) -> None:
+        history.append(state.step)
+        while state.step < STEPS:
+            step(state.model, state.optimizer, state.step)
+            state.step += 1
+            if state.step % COMMIT_EVERY == 0:
+                state.commit()
+
+    train(state)
+    optimizer.flush()
+    os.environ["HOROVOD_RANK"] = str(hvd.rank())  # the launcher's may be from before a reset
+    found = {
+        "history": history,
+        "size": hvd.size(),
+        "equal": everybody_equal(model),
+        "parameters": flat(model),
+        "plans": optimizer.stats()["plans"],
+    }
+    report(found)
+
+
+if __name__ == "__main__":
+    main()

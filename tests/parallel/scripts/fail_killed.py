@@ -1,0 +1,50 @@
+"""The last rank is killed in the middle of training; the others report what they see."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from failing import caught, network, train, wrapped
+from reporting import options, report
+
+import deft_horovod.torch as hvd
+
+FATAL_STEP = 4
+
+
+def _die(*_: Any) -> None:
+    path = Path(os.environ["PARALLEL_RESULTS"]) / "killed"
+    path.with_suffix(".tmp").write_text(repr(time.time()))
+    path.with_suffix(".tmp").replace(path)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _prepare_to_die(where: str, model: torch.nn.Module) -> None:
+    if where == "backward":  # when some gradients have left, and others are still to come
+        model[2].weight.register_post_accumulate_grad_hook(_die)
+    elif where == "forward":  # with gates: when some parameters are updated, and others not
+        model[1].register_forward_pre_hook(_die)
+    else:
+        raise ValueError(where)
+
+
+def main() -> None:
+    hvd.init()
+    model = network(3, 30, 30, 30, 2)
+    optimizer = wrapped(model, policy=options()["policy"])
+    train(model, optimizer, FATAL_STEP)
+    if hvd.rank() == hvd.size() - 1:
+        _prepare_to_die(options()["where"], model)
+    error = caught(lambda: train(model, optimizer, 10_000))
+    seen_s = time.time()
+    killed = Path(os.environ["PARALLEL_RESULTS"]) / "killed"
+    report({**error, "killed_s": float(killed.read_text()), "seen_s": seen_s})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""Ctrl-C gets through while a rank waits."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pytest
+
+from tests.parallel.launch import run_ranks
+
+pytestmark = pytest.mark.timeout(100)
+
+POLICIES = ("bucket", "priority", "stock")
+
+
+@functools.cache
+def results() -> list[dict[str, Any]]:
+    job = run_ranks("fail_interrupt.py", 2, timeout_s=80, options={"policies": POLICIES})
+    return job.require_success().results
+
+
+@pytest.mark.parametrize("where", [*POLICIES, "agreement"])
+def test_it_ends_the_wait_within_a_second(where: str) -> None:
+    interrupted = results()[0][where]
+    assert interrupted["type"] == "KeyboardInterrupt", interrupted
+    assert 1.0 <= interrupted["seconds"] < 2.0
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_other_rank_and_later_optimizers_are_not_harmed(policy: str) -> None:
+    assert results()[1][policy]["type"] is None, results()[1][policy]
+    for found in results():
+        assert found[f"after {policy}"]["type"] is None, found[f"after {policy}"]
+        assert found[f"after {policy}"]["equal"]
