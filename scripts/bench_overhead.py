@@ -282,8 +282,9 @@ def report(summary: dict[str, Any]) -> None:
         print(label)
         for kind in ("stock", "ours"):
             print(f"  {kind:<6}{text(summary[f'cpu_{what}_ms'][kind])}")
-        note = verdict(summary["targets"]["cpu"], CPU_LIMIT) if what == "thread" else ""
-        print(f"  ratio {text(summary[f'cpu_{what}_ratio'], '   ')}  {note}".rstrip())
+        if what != "process":  # too noisy: a ratio of small differences between large numbers
+            note = verdict(summary["targets"]["cpu"], CPU_LIMIT) if what == "thread" else ""
+            print(f"  ratio {text(summary[f'cpu_{what}_ratio'], '   ')}  {note}".rstrip())
     print(f"\nparameters of stock and ours equal, bit for bit: {summary['same_parameters']}")
 
 

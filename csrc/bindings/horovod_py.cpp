@@ -61,11 +61,16 @@ std::shared_ptr<Ticket> send(HorovodLink& link, const std::string& name, const s
                              const at::Tensor& input, const at::Tensor& output, std::int32_t root) {
   TORCH_CHECK(input.is_contiguous() && output.is_contiguous(), name,
               ": a message is one contiguous range of memory");
+  // Horovod's broadcast writes to the other ranks only; the root sends what it will keep.
+  const bool broadcast = op == name_of(Op::kBroadcast);
+  if (broadcast && output.data_ptr() != input.data_ptr()) {
+    output.copy_(input);
+  }
   Message message;
   message.name = name;
   message.op = op_named(op);
   message.dtype = from_torch(input.scalar_type());
-  message.input = input.data_ptr();
+  message.input = broadcast ? output.data_ptr() : input.data_ptr();
   message.input_elements = input.numel();
   message.output = output.data_ptr();
   message.output_elements = output.numel();

@@ -25,7 +25,7 @@ struct Message {
   DType dtype = DType::kFloat32;
   const void* input = nullptr;
   std::int64_t input_elements = 0;
-  void* output = nullptr;  // may equal input
+  void* output = nullptr;  // may equal input; for a broadcast it does
   std::int64_t output_elements = 0;
   std::int32_t root = 0;
   std::int32_t device = -1;            // -1: host memory

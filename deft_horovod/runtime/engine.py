@@ -132,6 +132,7 @@ class Engine:
         """Horovod is new, or its queue failed: what was agreed and what is in flight is void."""
         self._drop_reducers()
         self._number = None
+        self.epoch = 0  # it is part of names, and a rank that has just been started begins at 0
         self._observer.detach()
         self._observer = self._observe()
 

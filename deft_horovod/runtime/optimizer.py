@@ -6,6 +6,7 @@ To schedulers, GradScaler and checkpoints it looks like any torch optimizer.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -114,7 +115,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def _make_engine(self) -> Engine | None:
         if not self._active:
             return None
-        return Engine(self.inner, lambda: self._members, self._task, self._passes_per_step)
+        # No cycle: once the user lets go of this, its hooks are gone before another wraps the same
+        # parameters.
+        this = weakref.proxy(self)
+        members = lambda: this._members  # noqa: E731, SLF001
+        return Engine(self.inner, members, self._task, self._passes_per_step)
 
     # --- what Horovod's users call -----------------------------------------------------------
     @property

@@ -6,6 +6,7 @@ do not carry: sparse gradients, foreign compressions, operations other than aver
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -160,12 +161,20 @@ class StockHooks:
         ]
 
     def _hook(self, index: int) -> Callable[[torch.Tensor], None]:
+        alive = weakref.ref(self)  # parameters must not keep a reducer that nobody uses any more
+
         def hook(_: torch.Tensor) -> None:
-            self._seen[index] += 1
-            if self._seen[index] >= self.passes_per_step:
-                self.reducer.send(index)
+            this = alive()
+            if this is not None:
+                this.on_gradient(index)
 
         return hook
+
+    def on_gradient(self, index: int) -> None:
+        """One more backward pass has added to this gradient."""
+        self._seen[index] += 1
+        if self._seen[index] >= self.passes_per_step:
+            self.reducer.send(index)
 
     def reset(self) -> None:
         self._seen = [0] * len(self._seen)

@@ -36,8 +36,7 @@ def DistributedOptimizer(  # noqa: N802  # rule: stock signature
 ) -> torch.optim.Optimizer:
     """Wraps an optimizer so that gradients are averaged over all ranks before it updates.
 
-    The arguments up to ``process_set`` are those of :func:`horovod.torch.DistributedOptimizer` and
-    mean the same.
+    The arguments up to ``process_set`` mean what they mean for Horovod's own.
 
     Args:
         policy: which scheduler plans the messages; the default decides by itself.

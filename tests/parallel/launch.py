@@ -6,6 +6,7 @@ launcher has put into sessions of their own, and the error shows the output so f
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -56,7 +57,7 @@ class Result:
         return self
 
 
-def run_ranks(  # noqa: PLR0913
+def run_ranks(
     script: Path | str,
     np: int,
     *args: str,
@@ -135,11 +136,9 @@ def _kill(job: subprocess.Popen[bytes], mark: str) -> None:
         os.killpg(job.pid, signal.SIGKILL)
         job.wait()
     for process in psutil.process_iter():
-        try:
+        with contextlib.suppress(psutil.Error):  # it ended meanwhile, or is somebody else's
             if process.environ().get(_MARK) == mark:
                 process.kill()
-        except psutil.Error:  # ended meanwhile, or somebody else's
-            continue
 
 
 def _read(path: Path) -> Any:

@@ -1,4 +1,4 @@
-"""Two ranks run every case of scripts/optimizer_cases.py."""
+"""What torch's users see of the optimizer, on two ranks."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import pytest
 
 from tests.parallel.cases import Job, case_names, run_program
 
-PROGRAM = "optimizer_cases.py"
-LIMIT_S = 200
+PROGRAM = "surface.py"
+LIMIT_S = 240
 
 pytestmark = pytest.mark.timeout(LIMIT_S + 20)
 

@@ -43,7 +43,7 @@ def test_equals_horovod(np: int, case: Case) -> None:
 def test_plans_have_several_messages(np: int, case: Case) -> None:
     """Otherwise nothing was fused, cut or ordered, and the comparison would show little."""
     for rank, seen in enumerate(values(np, case.name)):
-        if case.ranks == "first" and rank != 0 or case.ranks == "pair" and rank == 1:
+        if (case.ranks == "first" and rank != 0) or (case.ranks == "pair" and rank == 1):
             assert seen["stats"] == {"policy": "none"}
             continue
         stats = seen["stats"]

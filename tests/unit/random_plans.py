@@ -1,5 +1,7 @@
 """Random plans of any shape that the rules allow: periods, delays, gates, several links."""
 
+import itertools
+
 from hypothesis import strategies as st
 
 from deft_horovod.errors import PlanError
@@ -18,7 +20,7 @@ def _slots_and_buckets(pick):
     units = at // _UNIT
     cuts = sorted(pick.sample(range(1, units), min(units - 1, pick.randint(0, 4))))
     edges = [0, *(cut * _UNIT for cut in cuts), at]
-    buckets = [Bucket(arena=0, begin=a, end=b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    buckets = [Bucket(arena=0, begin=a, end=b) for a, b in itertools.pairwise(edges)]
     return at, slots, buckets
 
 

@@ -279,5 +279,5 @@ def test_misuse_is_an_error_that_says_what_to_do(what, message):
 
 
 def test_it_wants_a_link_for_each_of_the_plan():
-    with pytest.raises(native.ExecutorError, match="given 0 links.*the plan names 1"):
+    with pytest.raises(native.ExecutorError, match=r"given 0 links.*the plan names 1"):
         native.Executor(native.Plan(_three().model_dump()), [])

@@ -50,10 +50,7 @@ def test_it_is_what_torch_computes(kind, shape, layouts, scale, accumulate, seed
     before = slot.clone()
     kept = gradient.clone()
     native.pack(gradient, slot, scale, accumulate)
-    if accumulate:
-        expected = before.add_(gradient, alpha=scale)
-    else:
-        expected = gradient.to(wire) * scale
+    expected = before.add_(gradient, alpha=scale) if accumulate else gradient.to(wire) * scale
     assert torch.equal(slot, expected)
     assert torch.equal(gradient, kept)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ def _once(what: str) -> bool:
     return True
 
 
-def _fail(how: str, model: Any) -> None:
+def _fail(how: str) -> None:
     """On one rank, once: in the middle of a step, with gradients on their way."""
     if how == "error":
         raise stock.HorovodInternalError("injected")
@@ -39,21 +40,30 @@ def _fail(how: str, model: Any) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def step(model: Any, optimizer: Any, number: int) -> None:
+def step(model: Any, optimizer: Any, number: int, may_fail: bool = True) -> None:
     optimizer.zero_grad()
     inputs = torch.linspace(-1, 1, 12).reshape(4, 3) * (1 + number % 5)  # the same on all ranks
     (model(inputs).pow(2).mean() / 100).backward()
-    if number == FATAL_STEP and hvd.rank() == hvd.size() - 1 and _once("failed"):
-        _fail(options()["how"], model)
+    last = hvd.size() > 1 and hvd.rank() == hvd.size() - 1
+    if may_fail and last and number == FATAL_STEP and _once("failed"):
+        _fail(options()["how"])
     optimizer.step()
 
 
-def reference() -> list[float]:
+def waits_for_the_other(state: Any) -> bool:
+    """Trains on until a killed rank is back, and then for STEPS more, together."""
+    if hvd.size() == 1:
+        time.sleep(0.05)
+        state.alone = state.step
+    return bool(state.step < state.alone + STEPS)
+
+
+def reference(steps: int) -> list[float]:
     """As all ranks have the same data, the average of their gradients is that of one."""
     model = network(3, 30, 30, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    for number in range(STEPS):
-        step(model, optimizer, -1 if number == FATAL_STEP else number)
+    for number in range(steps):
+        step(model, optimizer, number, may_fail=False)
     return flat(model)
 
 
@@ -73,13 +83,13 @@ def main() -> None:
         policy=options()["policy"],
         config=SMALL,
     )
-    state = hvd.elastic.TorchState(model=model, optimizer=optimizer, step=0, resets=0)
+    state = hvd.elastic.TorchState(model=model, optimizer=optimizer, step=0, alone=0)
     history: list[int] = []
 
     @hvd.elastic.run
     def train(state: Any) -> None:
         history.append(state.step)
-        while state.step < STEPS:
+        while state.step < STEPS or (options()["regrow"] and waits_for_the_other(state)):
             step(state.model, state.optimizer, state.step)
             state.step += 1
             if state.step % COMMIT_EVERY == 0:
@@ -93,6 +103,7 @@ def main() -> None:
         "size": hvd.size(),
         "equal": everybody_equal(model),
         "parameters": flat(model),
+        "expected": reference(state.step),
         "plans": optimizer.stats()["plans"],
     }
     report(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +19,7 @@ SMALL = {"bucket_bytes": 1024, "first_bucket_bytes": 1024, "partition_bytes": 10
 def network(*widths: int, seed: int = 0) -> nn.Sequential:
     """Linear layers, the same on all ranks."""
     torch.manual_seed(seed)
-    pairs = zip(widths[:-1], widths[1:], strict=True)
+    pairs = itertools.pairwise(widths)
     return nn.Sequential(*(nn.Linear(a, b) for a, b in pairs))
 
 

@@ -10,6 +10,7 @@ import warnings
 from typing import Any
 
 import horovod.torch as stock
+import pytest
 import torch
 from torch import nn
 from training import Data, assert_equal, assert_equal_models, equal_on_all_ranks, loss_of, mlp
@@ -82,12 +83,8 @@ def case_attributes_of_the_inner_optimizer(policy: str) -> None:
     model = mlp()
     optimizer: Any = ours_of(model, policy, lambda p: Counting(p, lr=0.1))
     assert (optimizer.answer, optimizer.ask()) == (42, 43)
-    try:
+    with pytest.raises(AttributeError, match="nothing_of_this_name"):
         _ = optimizer.nothing_of_this_name
-    except AttributeError as error:
-        assert "nothing_of_this_name" in str(error)
-    else:
-        raise AssertionError("an attribute that nobody has was found")
 
 
 def case_pickle(policy: str) -> None:

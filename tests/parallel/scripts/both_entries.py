@@ -1,0 +1,16 @@
+"""What ``import deft_horovod.torch as hvd`` gives, with and without DEFT_DISABLE."""
+
+import torch
+from reporting import report
+
+import deft_horovod.torch as hvd
+
+if __name__ == "__main__":
+    hvd.init()
+    model = torch.nn.Linear(3, 2)
+    optimizer = hvd.DistributedOptimizer(
+        torch.optim.SGD(model.parameters(), lr=0.1), named_parameters=model.named_parameters()
+    )
+    model(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    report({"module": type(optimizer).__module__, "made_by": type(optimizer).step.__module__})

@@ -1,0 +1,57 @@
+"""``hvd.elastic``: failures lead back to the last commit, lost ranks leave, new ones join."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.parallel.launch import run_ranks
+
+pytestmark = pytest.mark.timeout(120)
+
+LAST_COMMIT = 6  # before the step that fails
+
+
+def run(tmp_path: Path, how: str, policy: str, hosts: tuple[str, ...], least: int) -> list[Any]:
+    """Several names of this machine are several hosts to Horovod, each lost on its own."""
+    discover = tmp_path / "hosts.sh"
+    discover.write_text("#!/bin/sh\n" + "".join(f"echo {host}\n" for host in hosts))
+    discover.chmod(0o755)
+    launcher = ["--network-interface", "lo", "--min-np", str(least), "--max-np", "2"]
+    launcher += ["--blacklist-cooldown-range", "1", "2", "--host-discovery-script", str(discover)]
+    job = run_ranks(
+        "fail_elastic.py",
+        2,
+        timeout_s=100,
+        options={"how": how, "policy": policy, "regrow": how == "killed"},
+        env={"DEFT_DEADLINE_S": "20"},
+        launcher=launcher,
+    )
+    for rank in job.require_success().results:
+        assert rank["size"] == 2
+        assert rank["equal"]
+        # Bit for bit: all ranks have the same data, and the mean of two equal numbers is exact.
+        assert rank["parameters"] == rank["expected"]
+    return job.results
+
+
+@pytest.mark.parametrize(
+    ("how", "policy"),
+    [("error", "bucket"), ("error", "priority"), ("metric", "bucket"), ("metric", "priority")],
+)
+def test_an_error_of_horovod_leads_back_to_the_last_commit(
+    tmp_path: Path, how: str, policy: str
+) -> None:
+    for rank in run(tmp_path, how, policy, ("localhost:2",), least=2):
+        assert rank["history"] == [0, LAST_COMMIT]
+
+
+@pytest.mark.parametrize("policy", ["bucket", "priority"])
+def test_a_killed_rank_leaves_and_a_new_one_joins(tmp_path: Path, policy: str) -> None:
+    ranks = run(tmp_path, "killed", policy, ("localhost:1", "127.0.0.1:1"), least=1)
+    survivor, newcomer = sorted(ranks, key=lambda rank: -len(rank["history"]))
+    assert survivor["history"][:2] == [0, LAST_COMMIT]
+    assert newcomer["history"] == [survivor["history"][-1]]
+    assert newcomer["plans"] == survivor["plans"]
