@@ -6,6 +6,7 @@ is changed; with DEFT_DISABLE=1 the script runs exactly as without us.
 
 from __future__ import annotations
 
+import importlib.util
 import runpy
 import sys
 from pathlib import Path
@@ -34,6 +35,13 @@ def substitute() -> None:
     horovod.torch = ours
 
 
+def _exists(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # of a package around it
+        return False
+
+
 def main(arguments: list[str]) -> int:
     """Runs the script; its own exit status is ours."""
     if not arguments or arguments[0] in ("-h", "--help"):
@@ -51,6 +59,9 @@ def main(arguments: list[str]) -> int:
             return 2
         sys.argv = arguments[1:]
         sys.path.insert(0, "")
+        if not _exists(arguments[1]):
+            print(f"deft_horovod: there is no module {arguments[1]}", file=sys.stderr)
+            return 2
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
         return 0
     script = Path(arguments[0])

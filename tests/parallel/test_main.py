@@ -17,6 +17,7 @@ from tests.parallel.launch import SCRIPTS, Result, run_ranks
 pytestmark = pytest.mark.timeout(100)
 
 OURS = "deft_horovod.runtime.optimizer"
+STOCK = "horovod.torch.optimizer"
 SCRIPT = str(SCRIPTS / "plain_script.py")
 MAIN = ("-m", "deft_horovod")
 
@@ -68,7 +69,7 @@ def test_the_script_is_the_main_program_with_its_arguments() -> None:
 
 def test_disabled_it_is_plain_horovod() -> None:
     for rank in disabled():
-        assert rank["modules"] == ["horovod.torch", "horovod.torch"]
+        assert rank["modules"] == [STOCK, STOCK]
         assert rank["messages"] == [None, None]
         assert rank["state"] == "horovod.torch.elastic.state"
 
@@ -78,7 +79,7 @@ def test_both_train_the_same() -> None:
     assert substituted()[0]["parameters"] == substituted()[1]["parameters"]
 
 
-@pytest.mark.parametrize(("disable", "module"), [("0", OURS), ("1", "horovod.torch")])
+@pytest.mark.parametrize(("disable", "module"), [("0", OURS), ("1", STOCK)])
 def test_the_other_entry_knows_the_switch_too(disable: str, module: str) -> None:
     job = run_ranks("both_entries.py", 2, env={"DEFT_DISABLE": disable})
     for rank in job.require_success().results:
@@ -132,7 +133,8 @@ def test_help_lists_every_option(flag: str) -> None:
         ((SCRIPT,), {"DEFT_POLICY": "none"}, "DEFT_POLICY = 'none'"),
         ((SCRIPT,), {"DEFT_BUKET_BYTES": "1"}, "did you mean DEFT_BUCKET_BYTES?"),
         ((SCRIPT,), {"DEFT_CONFIG": "/absent.yaml"}, "/absent.yaml"),
-        (("-m", "no_such_module_at_all"), {}, "no_such_module_at_all"),
+        (("-m", "no_such_module_at_all"), {}, "no module no_such_module_at_all"),
+        (("-m", "no_such_package.module"), {}, "no module no_such_package.module"),
     ],
 )
 def test_what_cannot_run_ends_with_a_message(

@@ -1,114 +1,118 @@
-"""Planning on one process: the collectives answer for a lone rank, everything else is real."""
-
-from collections.abc import Mapping, Sequence
-from typing import Any
+"""Who travels how, with ranks that all say the same."""
 
 import horovod.torch as stock
 import pytest
 import torch
+from torch import nn
 
 from deft_horovod import policies
 from deft_horovod.config import Config
 from deft_horovod.errors import PlanError
+from deft_horovod.plan import Plan
 from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.groups import Groups
-from deft_horovod.runtime.members import members_of
+from deft_horovod.runtime.members import Member
 from deft_horovod.runtime.observation import Observer
-from deft_horovod.runtime.planning import Task, assign, facts_of
+from deft_horovod.runtime.planning import Task, assign, dtype_name, facts_of
 
 
-class LoneRank:
-    """Answers like an agreement of one rank; `heard` replaces what the deciding rank said."""
+class Echo:
+    """The answers of ranks that do what this one does; some may have seen sparse gradients."""
 
-    deciding = True
-    decider = 0
+    def __init__(self, deciding=True, sparse_elsewhere=(), shared=None):
+        self.deciding = deciding
+        self.decider = 0
+        self.equal = []
+        self._sparse = sparse_elsewhere
+        self._shared = shared
 
-    def __init__(self, heard: str | None = None) -> None:
-        self.heard = heard
-        self.compared: list[Mapping[str, Any]] = []
+    def union(self, flags):
+        return [flag or i in self._sparse for i, flag in enumerate(flags)]
 
-    def union(self, flags: Sequence[bool]) -> list[bool]:
-        return list(flags)
+    def share(self, text):
+        return text if self._shared is None else self._shared
 
-    def share(self, text: str | None) -> str:
-        return self.heard if self.heard is not None else text or ""
-
-    def require_equal(self, facts: Mapping[str, Any]) -> None:
-        self.compared.append(facts)
-
-
-def task(policy: str = "bucket", compression: Any = stock.Compression.none) -> Task:
-    channel = Channel(stock.Average, compression, 1.0, False, stock.global_process_set)
-    return Task(policies.get(policy), Config.load({"policy": policy}), channel, Groups())
+    def require_equal(self, facts):
+        self.equal.append(facts)
 
 
-def observed(model: torch.nn.Module, inputs: torch.Tensor) -> Observer:
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    members = members_of(optimizer.param_groups, list(model.named_parameters()))
-    observer = Observer(members, 1, watch_forward=False)
-    model(inputs).sum().backward()
-    observer.end_step()
-    return observer
+def task(policy="bucket", compression=stock.Compression.none, op=stock.Average):
+    channel = Channel(op, compression, 1.0, False, stock.global_process_set)
+    return Task(policies.get(policy), Config(), channel, Groups())
 
 
-def test_the_plan_follows_the_order_in_which_gradients_came() -> None:
-    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
-    observer = observed(model, torch.randn(2, 4))
-    assignment = assign(LoneRank(), task("wfbp"), observer, None)  # type: ignore[arg-type]
-    assert assignment.plan is not None
-    assert [m.name for m in assignment.planned] == [n for n, _ in model.named_parameters()]
-    order = [assignment.plan.generations[t.generation].bucket for t in assignment.plan.tasks]
-    last_layer = {i for i, m in enumerate(assignment.planned) if m.name.startswith("1.")}
-    sent_first = order[: len(last_layer)]
-    slots = assignment.plan.slots
-    carried = {
-        next(i for i, s in enumerate(slots) if s.begin == assignment.plan.buckets[b].begin)
-        for b in sent_first
-    }
-    assert carried == last_layer
+def observed(*tensors):
+    members = [Member(f"p{i}", nn.Parameter(tensor)) for i, tensor in enumerate(tensors)]
+    return Observer(members, 1, watch_forward=False)
 
 
-def test_sparse_gradients_go_the_stock_way() -> None:
-    model = torch.nn.Sequential(torch.nn.Embedding(5, 3, sparse=True), torch.nn.Linear(3, 2))
-    observer = observed(model, torch.tensor([1, 2]))
-    assignment = assign(LoneRank(), task(), observer, None)  # type: ignore[arg-type]
-    assert [m.name for m in assignment.stock] == ["0.weight"]
-    assert {m.name for m in assignment.planned} == {"1.weight", "1.bias"}
+def test_the_deciding_rank_plans_for_all_and_all_verify():
+    observer, echo = observed(torch.ones(3), torch.ones(5)), Echo()
+    made = assign(echo, task(), observer, None)
+    assert made.planned == observer.members
+    assert made.stock == ()
+    assert echo.equal == [{"plan": made.plan.hash()}]
+    other = assign(Echo(deciding=False, shared=made.plan.to_json()), task(), observer, None)
+    assert other.plan == made.plan
 
 
-def test_a_foreign_compression_and_the_stock_policy_leave_nothing_to_plan() -> None:
-    class Foreign(stock.Compression.none):  # type: ignore[misc]
-        """Not one of Horovod's two."""
-
-    model = torch.nn.Linear(3, 2)
-    observer = observed(model, torch.randn(1, 3))
-    for chosen in (task(compression=Foreign), task("stock")):
-        assignment = assign(LoneRank(), chosen, observer, None)  # type: ignore[arg-type]
-        assert assignment.plan is None
-        assert len(assignment.stock) == 2
+def test_what_is_sparse_on_any_rank_goes_the_stock_way_on_all():
+    observer = observed(torch.ones(3), torch.ones(5), torch.ones(7))
+    made = assign(Echo(sparse_elsewhere={1}), task(), observer, None)
+    assert [m.name for m in made.planned] == ["p0", "p2"]
+    assert [m.name for m in made.stock] == ["p1"]
+    assert [slot.name for slot in made.plan.slots] == ["p0", "p2"]
 
 
-def test_all_ranks_compare_the_hash_of_what_they_understood() -> None:
-    observer = observed(torch.nn.Linear(3, 2), torch.randn(1, 3))
-    agreement = LoneRank()
-    assignment = assign(agreement, task(), observer, None)  # type: ignore[arg-type]
-    assert assignment.plan is not None
-    assert agreement.compared == [{"plan": assignment.plan.hash()}]
+def test_what_has_no_wire_goes_the_stock_way():
+    made = assign(Echo(), task(), observed(torch.ones(3), torch.ones(3).to(torch.cfloat)), None)
+    assert [m.name for m in made.stock] == ["p1"]
 
 
-def test_a_plan_that_could_not_be_made_stops_every_rank() -> None:
-    observer = observed(torch.nn.Linear(3, 2), torch.randn(1, 3))
-    agreement = LoneRank(heard="")
-    with pytest.raises(PlanError, match="look at rank 0"):
-        assign(agreement, task(), observer, None)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    "given", [task("stock"), task(op=stock.Min), task(compression=type("Mine", (), {}))]
+)
+def test_without_anything_to_plan_there_is_no_plan(given):
+    observer = observed(torch.ones(3))
+    made = assign(Echo(), given, observer, None)
+    assert made.plan is None
+    assert made.stock == observer.members
 
 
-def test_facts_name_everything_that_makes_messages_differ() -> None:
-    model = torch.nn.Linear(3, 2).double()
-    model.bias.requires_grad_(False)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    members = members_of(optimizer.param_groups, list(model.named_parameters()))
-    assert facts_of(members) == [
-        {"name": "weight", "shape": [2, 3], "dtype": "float64", "device": "cpu", "trains": True},
-        {"name": "bias", "shape": [2], "dtype": "float64", "device": "cpu", "trains": False},
+class Fails:
+    name, summary, supports_groups, gates, uses_executor = "fails", "", True, False, True
+    replan_after_steps = None
+
+    def plan(self, _):
+        raise ZeroDivisionError("in the solver")
+
+
+def test_a_policy_that_fails_stops_every_rank():
+    given = task()
+    broken = Task(Fails(), given.config, given.channel, given.groups)
+    with pytest.raises(ZeroDivisionError):
+        assign(Echo(), broken, observed(torch.ones(3)), None)
+    with pytest.raises(PlanError, match="could not make a plan") as caught:
+        assign(Echo(deciding=False, shared=""), broken, observed(torch.ones(3)), None)
+    assert "rank 0" in str(caught.value)
+
+
+def test_a_plan_that_was_cut_on_its_way_is_refused():
+    with pytest.raises(PlanError):
+        assign(Echo(deciding=False, shared='{"version":1'), task(), observed(torch.ones(3)), None)
+
+
+def test_compression_is_a_wire_of_the_plan():
+    given = task(compression=stock.Compression.fp16)
+    made = assign(Echo(), given, observed(torch.ones(3)), None)
+    assert {(a.dtype, a.wire) for a in made.plan.arenas} == {("float32", "float16")}
+    assert isinstance(made.plan, Plan)
+
+
+def test_facts_about_parameters():
+    frozen = Member("b", torch.ones((), dtype=torch.bfloat16))
+    assert facts_of([Member("a", nn.Parameter(torch.ones(2, 3))), frozen]) == [
+        {"name": "a", "shape": [2, 3], "dtype": "float32", "device": "cpu", "trains": True},
+        {"name": "b", "shape": [], "dtype": "bfloat16", "device": "cpu", "trains": False},
     ]
+    assert dtype_name(torch.ones(1, dtype=torch.float16)) == "float16"

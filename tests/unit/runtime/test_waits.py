@@ -1,8 +1,10 @@
+import time
+
 import horovod.torch as stock
 import pytest
 
 from deft_horovod.errors import WaitTimeoutError
-from deft_horovod.runtime.waits import Waiter, limited
+from deft_horovod.runtime.waits import Waiter, limited, poll_until_done
 
 NAMES = [f"layer{i}.weight" for i in range(8)]
 
@@ -94,3 +96,17 @@ def test_it_is_a_timeout_error_for_those_who_catch_that():
 )
 def test_lists_of_names_are_limited(count, text):
     assert limited([f"a{i}" for i in range(count)]) == text
+
+
+def test_a_message_of_horovods_own_is_polled_until_it_is_there(monkeypatch):
+    answers = iter([False, False, True])
+    monkeypatch.setattr(stock, "poll", lambda handle: handle == 7 and next(answers))
+    assert poll_until_done(7, deadline_s=60.0)
+    assert next(answers, "all were asked for") == "all were asked for"
+
+
+def test_or_until_the_deadline(monkeypatch):
+    monkeypatch.setattr(stock, "poll", lambda _: False)
+    began_s = time.monotonic()
+    assert not poll_until_done(7, deadline_s=0.05)
+    assert 0.05 <= time.monotonic() - began_s < 5.0

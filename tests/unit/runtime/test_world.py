@@ -3,39 +3,36 @@ import gc
 from deft_horovod.runtime.world import World, world
 
 
-class Forgetful:
-    """Stands where an engine would: it has to be told when Horovod is new."""
-
-    def __init__(self) -> None:
+class FakeEngine:
+    def __init__(self):
         self.forgot = 0
 
-    def forget(self) -> None:
+    def forget(self):
         self.forgot += 1
 
 
-def test_numbers_are_given_once_in_each_process_set() -> None:
-    own = World()
-    assert [own.take_number(0) for _ in range(3)] == [0, 1, 2]
-    assert [own.take_number(7) for _ in range(2)] == [0, 1]
+def test_numbers_count_up_in_each_process_set():
+    here = World()
+    assert [here.take_number(0), here.take_number(0), here.take_number(3)] == [0, 1, 0]
+    assert here.take_number(0) == 2
 
 
-def test_a_new_horovod_starts_the_numbering_again_and_every_engine_forgets() -> None:
-    own = World()
-    engines = [Forgetful(), Forgetful()]
-    for engine in engines:
-        own.engines.add(engine)  # type: ignore[arg-type]
-    own.take_number(0)
-    own.renew()
-    assert own.take_number(0) == 0
-    assert [engine.forgot for engine in engines] == [1, 1]
+def test_after_a_reset_everything_begins_anew():
+    here, engine = World(), FakeEngine()
+    here.engines.add(engine)
+    here.take_number(0)
+    here.renew()
+    assert engine.forgot == 1
+    assert here.take_number(0) == 0
 
 
-def test_an_engine_that_nobody_holds_is_not_kept_alive() -> None:
-    own = World()
-    own.engines.add(Forgetful())  # type: ignore[arg-type]
+def test_it_keeps_no_engine_alive():
+    here = World()
+    here.engines.add(FakeEngine())
     gc.collect()
-    assert len(own.engines) == 0
+    here.renew()
+    assert len(here.engines) == 0
 
 
-def test_a_process_has_one_world() -> None:
+def test_there_is_one_a_process():
     assert world() is world()
