@@ -6,7 +6,7 @@
 namespace deft {
 
 void bind_plan(const pybind11::module_& module);
-void bind_executor(pybind11::module_& module);
+void bind_executor(const pybind11::module_& module);
 void bind_horovod(pybind11::module_& module);
 void bind_session(pybind11::module_& module);
 

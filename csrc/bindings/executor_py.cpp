@@ -78,7 +78,7 @@ void bind_records(const py::module_& module) {
 
 }  // namespace
 
-void bind_executor(py::module_& module) {
+void bind_executor(const py::module_& module) {
   py::register_exception<ExecutorError>(module, "ExecutorError", PyExc_RuntimeError);
   bind_records(module);
   py::class_<ManualLink, std::shared_ptr<ManualLink>>(module, "ManualLink",

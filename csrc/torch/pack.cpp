@@ -9,7 +9,7 @@ namespace deft {
 namespace {
 
 // Above this, ATen's copy_ uses several threads; below, its dispatch costs more than the copy.
-constexpr std::int64_t kMemcpyLimitBytes = 1024 * 1024;
+constexpr std::int64_t kMemcpyLimitBytes = 1'048'576;
 
 bool same_memory(const at::Tensor& a, const at::Tensor& b) {
   return a.data_ptr() == b.data_ptr() && a.scalar_type() == b.scalar_type() &&
