@@ -21,10 +21,10 @@ def results() -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("where", [*POLICIES, "agreement"])
-def test_it_ends_the_wait_within_a_second(where: str) -> None:
+def test_it_ends_the_wait_before_the_other_rank_comes(where: str) -> None:
     interrupted = results()[0][where]
     assert interrupted["type"] == "KeyboardInterrupt", interrupted
-    assert 1.0 <= interrupted["seconds"] < 2.0
+    assert 1.0 <= interrupted["seconds"] < 2.8  # the other rank comes after 3 s
 
 
 @pytest.mark.parametrize("policy", POLICIES)
