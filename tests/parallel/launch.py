@@ -7,6 +7,7 @@ launcher has put into sessions of their own, and the error shows the output so f
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import re
@@ -28,6 +29,8 @@ _ROOT: Final = Path(__file__).parents[2]
 _MARK: Final = "PARALLEL_TEST_JOB"
 _LINE: Final = re.compile(r"^\[(?:1,)?(\d+)\]<(?:stdout|stderr)>:(.*)$")
 _SHOWN_CHARACTERS: Final = 6000
+_LIBC: Final = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG: Final = 1  # of Linux's prctl()
 
 
 class JobHungError(AssertionError):
@@ -117,7 +120,12 @@ def _run(
     # A file, not a pipe: a rank that survives its launcher cannot keep us waiting for its end.
     with tempfile.TemporaryFile("w+", errors="replace") as output:
         job = subprocess.Popen(
-            command, env=env, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            env=env,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509  (one call into the kernel, no locks)
         )
         hung = False
         try:
@@ -128,6 +136,11 @@ def _run(
             _kill(job, mark)
         output.seek(0)
         return job.returncode, output.read(), hung
+
+
+def _end_with_parent() -> None:
+    """The launcher, and with it its ranks, does not outlive a test run that is killed."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _kill(job: subprocess.Popen[bytes], mark: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import horovod.torch as stock
 import torch
+from patience import wait_patiently
 from reporting import cases_in, run_cases
 
 import deft_horovod.torch as hvd
@@ -210,6 +211,7 @@ def main() -> None:
     sets = [stock.ProcessSet(some) for some in ranks]
     hvd.init(process_sets=sets)
     torch.set_num_threads(1)
+    wait_patiently()
     cases = cases_in(globals())
     run_cases({**cases, "process_set": lambda: case_process_set(sets)})
 

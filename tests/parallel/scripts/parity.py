@@ -9,6 +9,7 @@ from typing import Any
 import horovod.torch as stock
 import torch
 from parity_cases import STEPS, Case, cases_at
+from patience import wait_patiently
 from reporting import run_cases
 from torch import nn
 from training import Data, equal_on_all_ranks, loss_of, make_model
@@ -140,6 +141,7 @@ def main() -> None:
     sets = process_sets(np)
     hvd.init(process_sets=[s for group in sets.values() for s in group])
     torch.set_num_threads(1)
+    wait_patiently()
     run_cases(
         {
             case.name: functools.partial(train, case, number, sets)
