@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_origin
 
 import annotated_types
 import yaml
@@ -21,7 +21,7 @@ from deft_horovod.errors import ConfigError, explain
 from deft_horovod.size import exact_size_text, parse_size
 
 # In the registry under these names; the registry itself stands above the configuration.
-POLICIES: Final = ("auto", "bucket", "priority", "stock", "wfbp")
+POLICIES: Final = ("auto", "bucket", "deft", "least_stale", "priority", "stock", "wfbp")
 _PREFIX: Final = "DEFT_"
 _FILE_VARIABLE: Final = "DEFT_CONFIG"
 # Read when the extension is built, so they may be around without meaning anything here.
@@ -77,6 +77,65 @@ class Config(BaseModel):
         le=1_000_000,
         description="priority: messages in flight; 0: no limit.",
     )
+    max_delay: int | None = Field(
+        None,
+        ge=0,
+        le=64,
+        description="Steps that an update may come late; 0: exact synchronous training. "
+        "Unset: 1 for deft, 0 for all others.",
+    )
+    max_merge: int | None = Field(
+        None,
+        ge=1,
+        le=64,
+        description="Steps whose gradients may travel as one sum. Unset: 4 for deft, else 1.",
+    )
+    merge: Literal["auto", "sum", "mean"] = Field(
+        "auto",
+        description="How gradients of several steps become one update. auto: the mean for "
+        "optimizers that adapt to its size, such as Adam, else the sum.",
+    )
+    profile_warmup_steps: int = Field(
+        3, ge=0, le=100_000, description="Steps before the profile; nothing is measured in them."
+    )
+    profile_steps: int = Field(
+        10, ge=1, le=100_000, description="Steps that are measured before anything is planned."
+    )
+    warmup_steps: int = Field(
+        100,
+        ge=0,
+        le=100_000_000,
+        description="Steps of synchronous training before the first update may come late.",
+    )
+    trial_steps: int = Field(
+        5, ge=1, le=10_000, description="auto: steps of each candidate in each round of trials."
+    )
+    trial_rounds: int = Field(
+        2, ge=1, le=100, description="auto: rounds in which the candidates take turns."
+    )
+    min_gain: float = Field(
+        0.02,
+        ge=0.0,
+        le=1.0,
+        allow_inf_nan=False,
+        description="auto: share of the step that has to be gained, or stock Horovod is kept.",
+    )
+    drift: float = Field(
+        0.25,
+        ge=0.01,
+        le=100.0,
+        allow_inf_nan=False,
+        description="Change of the step time, as a share, that calls for a new plan.",
+    )
+    drift_steps: int = Field(
+        100, ge=1, le=100_000_000, description="Steps for which the change has to last."
+    )
+    second_interface: str = Field(
+        "",
+        description="Network interface of a second path (Gloo), used if measuring says that it "
+        "adds bandwidth; empty: no second path.",
+    )
+    plan_file: str = Field("", description="Run the plan in this file instead of making one.")
     deadline_s: float = Field(
         300.0,
         ge=0.1,
@@ -237,6 +296,10 @@ def _allowed(name: str, field: FieldInfo) -> str:
         return ", ".join(POLICIES)
     if field.annotation is bool:
         return "true or false (1 or 0)"
+    if field.annotation is str:
+        return "any text"
+    if get_origin(field.annotation) is Literal:
+        return ", ".join(get_args(field.annotation))
     bounds = [
         _value_text(name, bound.ge if isinstance(bound, annotated_types.Ge) else bound.le)
         for bound in field.metadata
@@ -246,6 +309,8 @@ def _allowed(name: str, field: FieldInfo) -> str:
 
 
 def _value_text(name: str, value: object) -> str:
+    if value is None or value == "":
+        return "unset"
     if isinstance(value, bool):
         return str(value).lower()
     if name.endswith("_bytes") and isinstance(value, int):

@@ -14,11 +14,10 @@ from typing_extensions import Self
 
 from deft_horovod.plan_rules import check
 from deft_horovod.plan_text import describe, difference
-from deft_horovod.record import Count, Flag, Index, Part, Record
+from deft_horovod.record import Count, Flag, Index, Microseconds, Name, Part, Record
 
 Op = Literal["all_reduce", "reduce_scatter", "all_gather", "broadcast"]
 Stage = Literal["forward", "backward"]
-Name = Annotated[str, Field(min_length=1)]
 Step = Annotated[int, Field(strict=True, ge=0, le=65_535)]
 
 
@@ -87,6 +86,38 @@ class Task(Part):
     root: Index = 0
 
 
+class Staleness(Part):
+    """How much of the gradients arrives how late."""
+
+    delay: Index  # steps
+    merged: Annotated[Index, Field(ge=1)]  # steps whose gradients travel together
+    gated: Flag = False
+    bytes: Count  # of one step's gradients
+
+
+class Prediction(Part):
+    """What the solver expects of a plan, and how far it is from the best there could be."""
+
+    compute_us: Microseconds  # of a step
+    step_us: Microseconds  # mean over the period
+    # No plan within the limits can make the step shorter.
+    bound_us: Microseconds
+    status: Name  # optimal, feasible, greedy
+    staleness: tuple[Staleness, ...] = ()
+    updates_per_step: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    profile: str = ""  # hash of the profile it was made from
+
+    @property
+    def exposed_us(self) -> float:
+        """Communication that the step waits for."""
+        return max(0.0, self.step_us - self.compute_us)
+
+    @property
+    def gap(self) -> float:
+        """How much longer the step may be than necessary, as a share."""
+        return self.step_us / self.bound_us - 1.0 if self.bound_us > 0.0 else 0.0
+
+
 class Plan(Record):
     """Everything the executor needs to know. Slots are in the order of the parameters, tasks in
     the order in which they leave."""
@@ -102,6 +133,7 @@ class Plan(Record):
     buckets: tuple[Bucket, ...] = ()
     generations: tuple[Generation, ...] = ()
     tasks: tuple[Task, ...] = ()
+    prediction: Prediction | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -5,13 +5,16 @@ Indices are positions of the optimizer's parameters; times are microseconds.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 from typing_extensions import Self
 
 from deft_horovod.errors import PlanError, explain
-from deft_horovod.record import Index, Microseconds, Part, Record
+from deft_horovod.record import Count, Index, Microseconds, Name, Part, Record
+
+
+HOROVOD_LINK: Final = "horovod"
 
 
 class LinkCost(Part):
@@ -24,10 +27,56 @@ class LinkCost(Part):
         return self.alpha_us + self.beta_us_per_byte * size_bytes
 
 
-class Profile(Record):
-    """One training step as seen on this cluster."""
+class LinkSample(Part):
+    """Messages of one size, as they were measured alone."""
 
-    version: Literal[1] = 1
+    size_bytes: Count
+    time_us: Microseconds  # median over the messages, the slowest rank counts
+
+
+class LinkProfile(Part):
+    """What one link was measured to do."""
+
+    name: Name
+    cost: LinkCost
+    # While all other links were busy; None: there is no other.
+    busy_cost: LinkCost | None = None
+    samples: tuple[LinkSample, ...] = ()
+    # Root mean square of (measured - fitted) / fitted over the samples.
+    residual: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+
+
+class ModuleProfile(Part):
+    """A module that owns parameters."""
+
+    name: str
+    type: Name
+    forward_us: Microseconds  # median of its calls of a step, added up
+    parameters: tuple[Index, ...]
+
+
+class Tensor(Part):
+    """A parameter as the profile names it."""
+
+    name: Name
+    shape: tuple[Count, ...]
+    dtype: Name
+
+
+class Spread(Part):
+    """How one stage differs between steps and ranks."""
+
+    stage: Name  # forward, backward, optimizer, step
+    p10_us: Microseconds
+    p90_us: Microseconds
+    slowest_rank: Index
+    fastest_rank_us: Microseconds
+
+
+class Profile(Record):
+    """One training step as seen on this cluster: the largest of all ranks' medians."""
+
+    version: Literal[2] = 2
     # A permutation of the parameters; those that never became ready come last.
     ready_order: tuple[Index, ...]
     # Since the backward stage began; for those that never became ready, its end.
@@ -36,7 +85,24 @@ class Profile(Record):
     first_use_us: tuple[Microseconds | None, ...]
     forward_us: Microseconds
     backward_us: Microseconds
-    link: LinkCost | None = None
+    optimizer_us: Microseconds = 0.0
+    step_us: Microseconds = 0.0  # with communication, as it was while measuring
+    steps: Index = 0  # that were measured; 0: nothing but a first impression
+    size: Index = 1  # ranks
+    links: tuple[LinkProfile, ...] = ()  # the first one is Horovod's
+    tensors: tuple[Tensor, ...] = ()
+    modules: tuple[ModuleProfile, ...] = ()
+    spreads: tuple[Spread, ...] = ()
+
+    @property
+    def link(self) -> LinkCost | None:
+        """What the first link costs, once it was measured."""
+        return self.links[0].cost if self.links else None
+
+    @property
+    def compute_us(self) -> float:
+        """What a step would take without communication."""
+        return self.forward_us + self.backward_us + self.optimizer_us
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -59,6 +125,11 @@ class Profile(Record):
                     )
                 )
         return self
+
+    @staticmethod
+    def link_of(cost: LinkCost | None) -> tuple[LinkProfile, ...]:
+        """Horovod's link alone, where nothing but a fit of its cost is known."""
+        return () if cost is None else (LinkProfile(name=HOROVOD_LINK, cost=cost),)
 
     @classmethod
     def assumed(cls, parameters: int) -> Self:

@@ -19,6 +19,7 @@ from deft_horovod.errors import PlanError, explain
 # The executor holds indices and steps in 32 bits, element and byte counts in 64.
 Index = Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)]
 Count = Annotated[int, Field(strict=True, ge=0, le=2**63 - 1)]
+Name = Annotated[str, Field(min_length=1)]
 Flag = Annotated[bool, Field(strict=True)]
 Microseconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 

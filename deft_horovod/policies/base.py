@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
 from deft_horovod.config import Config
 from deft_horovod.contents import contents
 from deft_horovod.errors import NotSupportedError, PlanError, explain
 from deft_horovod.parameter import Parameter
 from deft_horovod.plan import Bucket, Generation, Link, Plan, Slot, Task
-from deft_horovod.profile import Profile
+from deft_horovod.profile import HOROVOD_LINK, Profile
 from deft_horovod.solver.layout import Layout
 
 __all__ = [
-    "LINK_NAME",
     "Parameter",
     "Policy",
     "Request",
@@ -24,7 +23,6 @@ __all__ = [
     "refuse_groups",
 ]
 
-LINK_NAME: Final = "horovod"
 
 
 @dataclass(frozen=True)
@@ -119,7 +117,7 @@ def plan_as_ready(
     """
     return Plan(
         policy=policy,
-        links=(Link(name=LINK_NAME, plan_order=False),),
+        links=(Link(name=HOROVOD_LINK, plan_order=False),),
         arenas=layout.arenas,
         slots=layout.slots,
         buckets=buckets,

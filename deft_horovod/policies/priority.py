@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from deft_horovod.contents import contents
 from deft_horovod.plan import Bucket, Generation, Link, Plan, Task
-from deft_horovod.policies.base import LINK_NAME, Request, complete_order, refuse_groups
-from deft_horovod.profile import LinkCost, Profile
+from deft_horovod.policies.base import Request, complete_order, refuse_groups
+from deft_horovod.profile import HOROVOD_LINK, LinkCost, Profile
 from deft_horovod.solver.departure import Message, departures
 from deft_horovod.solver.layout import Layout, lay_out
 from deft_horovod.solver.partition import partition
@@ -43,7 +43,7 @@ class Priority:
         refuse_groups(self, request)
         profile, config = request.profile, request.config
         link = Link(
-            name=LINK_NAME,
+            name=HOROVOD_LINK,
             credit_bytes=config.credit_bytes,
             credit_messages=config.credit_messages,
         )

@@ -64,7 +64,7 @@ class Observer:
         """The step that has just ended, as planning sees it; indices are those of `members`."""
         collected = self._last
         if collected is None:
-            unseen = {"first_use_us": (None,) * len(members), "link": link}
+            unseen = {"first_use_us": (None,) * len(members), "links": Profile.link_of(link)}
             return Profile.assumed(len(members)).model_copy(update=unseen)
         mine = {id(member): i for i, member in enumerate(members)}
         came = [mine.get(id(self.members[i])) for i in collected.order]
@@ -84,7 +84,7 @@ class Observer:
             first_use_us=tuple(first_use),
             forward_us=self._watch.forward_us if self._watch is not None else 0.0,
             backward_us=collected.backward_us,
-            link=link,
+            links=Profile.link_of(link),
         )
 
     def stop_watching(self) -> None:

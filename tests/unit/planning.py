@@ -65,7 +65,7 @@ def profiles(draw, count, linked=None):
         first_use_us=tuple(uses),
         forward_us=draw(time),
         backward_us=draw(time),
-        link=draw(choices[linked]),
+        links=Profile.link_of(draw(choices[linked])),
     )
 
 

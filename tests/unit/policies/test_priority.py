@@ -75,7 +75,7 @@ def three_layers(**changes):
         first_use_us=(0.0, 50.0, 100.0),
         forward_us=150.0,
         backward_us=300.0,
-        link=LinkCost(alpha_us=0.0, beta_us_per_byte=0.01),
+        links=Profile.link_of(LinkCost(alpha_us=0.0, beta_us_per_byte=0.01)),
     )
     return Request(
         make_parameters([16_380] * 3),  # 65,520 bytes and a header of 16: four pieces each
@@ -106,7 +106,7 @@ def test_what_cannot_be_gated_leaves_first_and_in_backward():
 
 def test_on_a_fast_link_everything_leaves_in_backward_as_it_becomes_ready():
     fast = LinkCost(alpha_us=0.0, beta_us_per_byte=1e-6)
-    assert leaving(PRIORITY.plan(three_layers(link=fast))) == (
+    assert leaving(PRIORITY.plan(three_layers(links=Profile.link_of(fast)))) == (
         [(2, "backward")] * 4 + [(1, "backward")] * 4 + [(0, "backward")] + [(0, "forward")] * 3
     )
 
