@@ -89,6 +89,14 @@ void bind_session(py::module_& module) {
            py::arg("prefix"), py::arg("rank"), py::arg("size"))
       .def("close_step", &Session::close_step, py::call_guard<py::gil_scoped_release>())
       .def("due", [](Session& s) { return s.executor().due(); })
+      .def("alive", [](Session& s) { return s.executor().alive(); })
+      .def(
+          "flush", [](Session& s) { s.executor().flush(); },
+          py::call_guard<py::gil_scoped_release>())
+      .def(
+          "resume_at", [](Session& s, std::int64_t step) { s.executor().resume_at(step); },
+          py::arg("step"), py::call_guard<py::gil_scoped_release>())
+      .def("bucket_memory", &Session::bucket_memory, py::arg("bucket"), py::arg("buffer"))
       .def("wait", &wait, py::arg("dues"), py::arg("timeout_s"))
       .def("install", &Session::install)
       .def("attention", &Session::attention)

@@ -63,6 +63,10 @@ std::int64_t Schedule::last_step(Instance instance) const {
   return instance.cycle * plan_->period + generation(instance).last_step;
 }
 
+std::int64_t Schedule::apply_step(Instance instance) const {
+  return instance.cycle * plan_->period + generation(instance).apply_step;
+}
+
 Window Schedule::window(TaskInstance task) const {
   const Window& relative = plan_->tasks[index(task.task)].window;
   return {task.cycle * plan_->period + relative.step, relative.stage};

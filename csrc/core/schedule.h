@@ -38,6 +38,7 @@ class Schedule {
 
   [[nodiscard]] std::int64_t first_step(Instance instance) const;
   [[nodiscard]] std::int64_t last_step(Instance instance) const;
+  [[nodiscard]] std::int64_t apply_step(Instance instance) const;
   [[nodiscard]] Window window(TaskInstance task) const;
 
   // Counts the instances of the same bucket from 0 on, in the order of their steps.

@@ -89,6 +89,12 @@ class Agreement:
         self._wait(handle, "the flags of the other ranks")
         return [value > 0 for value in sums.tolist()]
 
+    def gather(self, numbers: Sequence[float]) -> list[list[float]]:
+        """The numbers of every rank, as many of each; in the order of the ranks."""
+        mine = torch.tensor([list(numbers)], dtype=torch.float64)
+        gathered: list[list[float]] = self._gather(mine, ".numbers").tolist()
+        return gathered
+
     def share(self, text: str | None) -> str:
         """The text that the deciding rank (the lowest) passes in."""
         root = self.decider

@@ -53,6 +53,18 @@ class Observer:
         seen = set(self._last.sparse) if self._last is not None else set()
         return [i in seen for i in range(len(self.members))]
 
+    def strays(self, planned: Sequence[Member], everyone: Sequence[Member]) -> list[Member]:
+        """Gradients that no plan carries yet: sparse ones of members that were dense so far, and
+        those of members that train only by now."""
+        carried = {id(m) for m in planned}
+        sparse = zip(self.members, self.sparse(), strict=True)
+        known = {id(m.tensor) for m in self.members}
+        return [m for m, is_sparse in sparse if is_sparse and id(m) in carried] + [
+            m
+            for m in everyone
+            if m.tensor.requires_grad and m.tensor.grad is not None and id(m.tensor) not in known
+        ]
+
     def gates(self, members: Sequence[Member]) -> list[nn.Module | None]:
         """The module before whose call each of these members has to be updated."""
         if self._watch is None:

@@ -45,6 +45,22 @@ class StepClock:
         self._exposed_s = 0.0
         self.steps += 1
 
+    def skip(self) -> None:
+        """What happened since the boundary (planning, measuring) is no part of the next step."""
+        if self._boundary_s is not None:
+            self._boundary_s = time.perf_counter()
+
+    def forget(self) -> None:
+        """Medians begin anew: something else runs from now on."""
+        self._step_us.clear()
+        self._exposed_us.clear()
+        self.skip()
+
+    @property
+    def last_step_us(self) -> float:
+        """The step that has ended last; 0 if it was the first."""
+        return self._step_us[-1] if self._step_us else 0.0
+
     def medians(self) -> dict[str, float]:
         """Medians over the latest steps: step, compute and exposed communication time."""
         if not self._step_us:
