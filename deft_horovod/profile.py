@@ -13,7 +13,6 @@ from typing_extensions import Self
 from deft_horovod.errors import PlanError, explain
 from deft_horovod.record import Count, Index, Microseconds, Name, Part, Record
 
-
 HOROVOD_LINK: Final = "horovod"
 
 
