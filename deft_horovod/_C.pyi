@@ -1,7 +1,7 @@
 """The compiled half: executor, Horovod link, gradient hooks. Sources in csrc/, bound in
 csrc/bindings/."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -119,6 +119,12 @@ class HorovodLink:
         self, name: str, op: str, input: torch.Tensor, output: torch.Tensor, root: int = 0
     ) -> Ticket: ...
 
+def steady_us() -> int: ...
+
+class BackwardWatch:
+    def __init__(self, on_begin: Callable[[], None]) -> None: ...
+    def detach(self) -> None: ...
+
 class Collected:
     @property
     def order(self) -> list[int]: ...
@@ -126,6 +132,8 @@ class Collected:
     def ready_us(self) -> list[float]: ...
     @property
     def sparse(self) -> list[int]: ...
+    @property
+    def began_us(self) -> int: ...
     @property
     def backward_us(self) -> float: ...
 

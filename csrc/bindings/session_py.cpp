@@ -1,6 +1,8 @@
-// Collector and Session: what the optimizer wrapper drives.
+// Collector, BackwardWatch and Session: what the optimizer wrapper drives.
 #include "bindings/bindings.h"
+#include "core/clock.h"
 #include "horovod/horovod_link.h"
+#include "torch/backward_watch.h"
 #include "torch/collector.h"
 #include "torch/pack.h"
 #include "torch/session.h"
@@ -44,11 +46,37 @@ std::shared_ptr<Session> make_session(const Plan& plan, std::vector<at::Tensor> 
   return Session::create(plan, std::move(parameters), {links.begin(), links.end()}, options);
 }
 
+// Autograd's threads call it without the GIL, and may be the last to let go of it.
+std::shared_ptr<BackwardWatch> watch_backward(py::function on_begin) {
+  const std::shared_ptr<py::function> held(new py::function(std::move(on_begin)),
+                                           [](py::function* function) {
+                                             const py::gil_scoped_acquire acquire;
+                                             delete function;
+                                           });
+  return BackwardWatch::attach([held] {
+    const py::gil_scoped_acquire acquire;
+    try {
+      (*held)();
+    } catch (py::error_already_set& error) {
+      error.discard_as_unraisable("deft_horovod: a backward pass begins");
+    }
+  });
+}
+
+void bind_backward_watch(py::module_& module) {
+  module.def("steady_us", &steady_us);
+  py::class_<BackwardWatch, std::shared_ptr<BackwardWatch>>(module, "BackwardWatch",
+                                                            "Tells when backward begins.")
+      .def(py::init(&watch_backward), py::arg("on_begin"))
+      .def("detach", &BackwardWatch::detach);
+}
+
 void bind_collector(const py::module_& module) {
   py::class_<Collected>(module, "Collected", "What one backward window produced.")
       .def_readonly("order", &Collected::order)
       .def_readonly("ready_us", &Collected::ready_us)
       .def_readonly("sparse", &Collected::sparse)
+      .def_readonly("began_us", &Collected::began_us)
       .def_readonly("backward_us", &Collected::backward_us);
   py::class_<Collector, std::shared_ptr<Collector>>(module, "Collector", "Gradient hooks.")
       .def(py::init(&Collector::attach), py::arg("parameters"), py::arg("names"),
@@ -72,6 +100,7 @@ void bind_collector(const py::module_& module) {
 }  // namespace
 
 void bind_session(py::module_& module) {
+  bind_backward_watch(module);
   bind_collector(module);
   module.def(
       "pack",

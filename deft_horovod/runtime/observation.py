@@ -31,9 +31,19 @@ class Observer:
         return self._watch.roots if self._watch is not None else ()
 
     @property
+    def owners(self) -> dict[nn.Module, tuple[int, ...]]:
+        """The modules that were called, each with those of the members that it owns."""
+        return self._watch.owners if self._watch is not None else {}
+
+    @property
     def experienced(self) -> bool:
         """Whether a whole step was seen."""
         return self._last is not None
+
+    @property
+    def last(self) -> native.Collected | None:
+        """What the step that ended last collected."""
+        return self._last
 
     def end_step(self) -> None:
         """Remembers the step that ends and gets ready for the next."""
