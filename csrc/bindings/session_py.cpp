@@ -1,6 +1,5 @@
 // Collector and Session: what the optimizer wrapper drives.
 #include "bindings/bindings.h"
-#include "horovod/horovod_link.h"
 #include "torch/collector.h"
 #include "torch/pack.h"
 #include "torch/session.h"
@@ -34,14 +33,14 @@ std::optional<std::size_t> wait(Session& session, const std::vector<Due>& dues, 
 }
 
 std::shared_ptr<Session> make_session(const Plan& plan, std::vector<at::Tensor> parameters,
-                                      const std::vector<std::shared_ptr<HorovodLink>>& links,
+                                      std::vector<std::shared_ptr<Link>> links,
                                       const std::string& prefix, std::int32_t rank,
                                       std::int32_t size) {
   SessionOptions options;
   options.prefix = prefix;
   options.rank = rank;
   options.size = size;
-  return Session::create(plan, std::move(parameters), {links.begin(), links.end()}, options);
+  return Session::create(plan, std::move(parameters), std::move(links), options);
 }
 
 void bind_collector(const py::module_& module) {
