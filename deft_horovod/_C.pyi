@@ -1,4 +1,4 @@
-"""The compiled half: executor, Horovod link, gradient hooks. Sources in csrc/, bound in
+"""The compiled half: executor, links, gradient hooks. Sources in csrc/, bound in
 csrc/bindings/."""
 
 from collections.abc import Callable, Sequence
@@ -107,7 +107,12 @@ class Executor:
 class Ticket:
     def wait(self, timeout_s: float) -> str: ...
 
-class HorovodLink:
+class Link:
+    def send(
+        self, name: str, op: str, input: torch.Tensor, output: torch.Tensor, root: int = 0
+    ) -> Ticket: ...
+
+class HorovodLink(Link):
     def __init__(
         self,
         process_set_id: int = 0,
@@ -115,9 +120,18 @@ class HorovodLink:
         prescale: float = 1.0,
         postscale: float = 1.0,
     ) -> None: ...
-    def send(
-        self, name: str, op: str, input: torch.Tensor, output: torch.Tensor, root: int = 0
-    ) -> Ticket: ...
+
+class C10dLink(Link):
+    def __init__(
+        self,
+        group: Any,  # a backend of torch.distributed, for this link alone
+        path: str,
+        ranks: Sequence[int],
+        average: bool = True,
+        prescale: float = 1.0,
+        postscale: float = 1.0,
+    ) -> None: ...
+    def wait_idle(self, timeout_s: float) -> bool: ...
 
 def steady_us() -> int: ...
 
@@ -155,7 +169,7 @@ class Session:
         self,
         plan: Plan,
         parameters: Sequence[torch.Tensor],
-        links: Sequence[HorovodLink],
+        links: Sequence[Link],
         prefix: str,
         rank: int,
         size: int,

@@ -1,7 +1,6 @@
 // Collector, BackwardWatch and Session: what the optimizer wrapper drives.
 #include "bindings/bindings.h"
 #include "core/clock.h"
-#include "horovod/horovod_link.h"
 #include "torch/backward_watch.h"
 #include "torch/collector.h"
 #include "torch/pack.h"
@@ -36,14 +35,14 @@ std::optional<std::size_t> wait(Session& session, const std::vector<Due>& dues, 
 }
 
 std::shared_ptr<Session> make_session(const Plan& plan, std::vector<at::Tensor> parameters,
-                                      const std::vector<std::shared_ptr<HorovodLink>>& links,
+                                      std::vector<std::shared_ptr<Link>> links,
                                       const std::string& prefix, std::int32_t rank,
                                       std::int32_t size) {
   SessionOptions options;
   options.prefix = prefix;
   options.rank = rank;
   options.size = size;
-  return Session::create(plan, std::move(parameters), {links.begin(), links.end()}, options);
+  return Session::create(plan, std::move(parameters), std::move(links), options);
 }
 
 // Autograd's threads call it without the GIL, and may be the last to let go of it.
