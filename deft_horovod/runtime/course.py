@@ -55,7 +55,7 @@ def itinerary(policy: str, config: Config, steps_done: int) -> tuple[Leg, ...]:
     """The legs that lie ahead. After trials the last leg is still to be chosen."""
     if not policies.get(policy).measures or config.plan_file:
         return (Leg("settled", policy, late=bool(config.plan_file)),)
-    profiled = config.profile_warmup_steps + config.profile_steps
+    profiled = max(1, config.profile_warmup_steps) + config.profile_steps
     legs = [Leg("profile", STOCK, steps=profiled)]
     late = limits(config, policy).late
     wait = config.warmup_steps - steps_done - profiled
@@ -76,6 +76,7 @@ class Course:
     policy: str
     config: Config
     legs: tuple[Leg, ...] = ()
+    done: int = 0  # steps before the first leg
     _place: int = 0
     steps: int = 0  # in this leg
     _seen_us: list[float] = field(default_factory=list)
@@ -96,6 +97,7 @@ class Course:
 
     def restart(self, steps_done: int) -> None:
         """Everything has to be measured again."""
+        self.done = steps_done
         self.legs = itinerary(self.policy, self.config, steps_done)
         self._place = self.steps = 0
         self._seen_us.clear()

@@ -31,6 +31,7 @@ from deft_horovod.runtime.planned_reducer import PlannedReducer, Route
 from deft_horovod.runtime.planning import Assignment, Task, assign, facts_of
 from deft_horovod.runtime.stats import StepClock, step_stats
 from deft_horovod.runtime.stock_reducer import StockHooks, StockReducer
+from deft_horovod.runtime.verdict import lateness
 from deft_horovod.runtime.world import world
 
 _LOG: Final = logging.getLogger("deft_horovod")
@@ -60,7 +61,7 @@ class Engine:
         self._gates: Gates | None = None
         self._restored: InFlight | None = None
         self._observer = self._observe()
-        self._pilot = Pilot(task)
+        self._pilot = Pilot(task, inner)
         world().engines.add(self)
 
     # --- the step ----------------------------------------------------------------------------
@@ -93,6 +94,7 @@ class Engine:
 
     def synchronize(self, hold_gated: bool) -> None:
         """Ends the step: what is due is in ``p.grad``, but for what may wait for its gate."""
+        self._pilot.begin_boundary()
         self.open_gates()
         if self.number is None:
             self._observer.end_step()
@@ -164,6 +166,7 @@ class Engine:
                 self._finish(hold_gated=False)
         self._observer.collector.reset()
         self.clock.boundary()
+        self._pilot.skip_step()
 
     def _discard_late(self, planned: PlannedReducer) -> None:
         """What is due belongs to earlier steps and is applied; what holds this step is void."""
@@ -275,9 +278,9 @@ class Engine:
         if not agreement.everyone_here():
             return False
         agreement.require_equal(self.facts())
-        self.number = world().take_number(self.process_set_id)
+        self.number = number = world().take_number(self.process_set_id)
         if not self._go_on(agreement):
-            self._pilot.start(agreement, self._observer, self._inner)
+            self._pilot.start(agreement, self._observer, number)
             self._adopt(self._assign(agreement))
         self.clock.skip()
         return True
@@ -345,7 +348,7 @@ class Engine:
             if self.task.config.verbose:
                 _LOG.warning("%s", plan.describe())
             if self.late:
-                _LOG.warning("%s", self._pilot.lateness(plan))
+                _LOG.warning("%s", lateness(plan))
 
     def _install(self, assignment: Assignment) -> None:
         """The assignment at work from the beginning of its cycle."""
@@ -355,7 +358,7 @@ class Engine:
         deadline_s = self.task.config.deadline_s
         if assignment.plan is not None:
             mean = takes_mean(self._inner, self.task.config.merge)
-            route = Route(self.task.channel, self._pilot.links(), prefix, deadline_s, mean)
+            route = Route(self.task.channel, self._pilot.links.opened, prefix, deadline_s, mean)
             self.planned = PlannedReducer(assignment.planned, assignment.plan, route, self.clock)
             slot_of = {id(member): slot for slot, member in enumerate(assignment.planned)}
             self._observer.collector.set_sink(

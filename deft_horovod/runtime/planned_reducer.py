@@ -23,7 +23,7 @@ class Route:
     """How the messages of one optimizer travel, whatever the plan."""
 
     channel: Channel
-    links: Mapping[str, native.HorovodLink]  # by the names that plans use
+    links: Mapping[str, native.Link]  # by the names that plans use
     prefix: str  # of message names
     deadline_s: float
     mean_of_merged: bool  # else their sum

@@ -77,6 +77,9 @@ def step_stats(clock: StepClock, planned: PlannedReducer | None) -> dict[str, An
     links: dict[str, dict[str, int]] = {}
     if planned is not None:
         stats["plan"] = planned.plan.hash()
+        stats["late"] = planned.late
+        expected = planned.plan.prediction
+        stats["prediction"] = None if expected is None else expected.model_dump()
         stats["buffer_bytes"] = planned.session.buffer_bytes
         for spec, seen in zip(planned.plan.links, planned.session.link_stats(), strict=True):
             links[spec.name] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from deft_horovod.parameter import WIRE_ITEM_BYTES
 from deft_horovod.plan import Plan
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.course import STOCK
@@ -45,3 +46,47 @@ def lateness(plan: Plan) -> str:
         f"deft_horovod: updates may {how}; they are not corrected, so accuracy may differ from "
         "synchronous training (max_delay=0 and max_merge=1 give that)"
     )
+
+
+def settled_line(profile: Profile, plan: Plan | None, step_us: float) -> str:
+    """What the job does now, against what it did while the profile was taken, in one line."""
+    compute, before = profile.compute_us * _MS, profile.step_us * _MS
+    sent = 0.0
+    late = "every update in time"
+    if plan is not None and profile.link is not None:
+        sizes = _bytes_of_step(plan)
+        sent = profile.link.beta_us_per_byte * sum(sizes.values()) * _MS
+        late = _staleness(sizes)
+    now = step_us * _MS
+    return (
+        f"deft_horovod: {plan.policy if plan is not None else STOCK}: compute {compute:.1f} ms, "
+        f"communication {sent:.1f} ms, exposed {max(0.0, before - compute):.1f} -> "
+        f"{max(0.0, now - compute):.1f} ms, step {before:.1f} -> {now:.1f} ms "
+        f"({before / now if now else 1.0:.2f}x of stock), {late}"
+    )
+
+
+def _bytes_of_step(plan: Plan) -> dict[tuple[int, int], float]:
+    """Bytes of one step's gradients by (delay, merged steps)."""
+    sizes: dict[tuple[int, int], float] = {}
+    for generation in plan.generations:
+        bucket = plan.buckets[generation.bucket]
+        item = WIRE_ITEM_BYTES[plan.arenas[bucket.arena].wire]
+        merged = generation.last_step - generation.first_step + 1
+        key = (generation.apply_step - generation.last_step, merged)
+        share = merged / plan.period  # of the steps of a cycle that it carries
+        sizes[key] = sizes.get(key, 0.0) + share * item * (bucket.end - bucket.begin)
+    return sizes
+
+
+def _staleness(sizes: Mapping[tuple[int, int], float]) -> str:
+    total = sum(sizes.values())
+    late = {key: size for key, size in sizes.items() if key != (0, 1)}
+    if not late or not total:
+        return "every update in time"
+    parts = [
+        f"{100 * size / total:.0f} % of the bytes {delay} late"
+        + (f", {merged} steps at once" if merged > 1 else "")
+        for (delay, merged), size in sorted(late.items())
+    ]
+    return "; ".join(parts)
