@@ -72,11 +72,15 @@ class Agreement:
         digests = self._gather(digest.unsqueeze(0), ".digest")
         if bool((digests == digests[0]).all()):
             return
+        everyone = [json.loads(theirs) for theirs in self.texts_of_all(text)]
+        raise AgreementError(self._explain(everyone))
+
+    def texts_of_all(self, text: str) -> list[str]:
+        """What every rank says, in the order of the ranks; nobody may say nothing."""
         body = torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
         lengths = self._gather(torch.tensor([body.numel()], dtype=torch.int64), ".length").tolist()
         bodies = torch.split(self._gather(body, ".facts"), lengths)
-        everyone = [json.loads(bytes(part.tolist())) for part in bodies]
-        raise AgreementError(self._explain(everyone))
+        return [bytes(part.tolist()).decode() for part in bodies]
 
     def union(self, flags: Sequence[bool]) -> list[bool]:
         """Which flags are set on any rank."""
