@@ -76,7 +76,7 @@ class Agreement:
         raise AgreementError(self._explain(everyone))
 
     def collect(self, text: str) -> list[str]:
-        """The text of every rank, by rank."""
+        """What every rank says, in the order of the ranks; nobody may say nothing."""
         body = torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
         lengths = self._gather(torch.tensor([body.numel()], dtype=torch.int64), ".length").tolist()
         bodies = torch.split(self._gather(body, ".facts"), lengths)
