@@ -35,7 +35,8 @@ std::vector<Instance> Executor::begun(std::int64_t step) const {
     const std::int64_t oldest = std::max<std::int64_t>(0, (step - spec.apply_step) / period);
     for (std::int64_t cycle = oldest; cycle * period + spec.first_step < step; ++cycle) {
       const Instance instance{static_cast<std::int32_t>(at), cycle};
-      if (schedule_.apply_step(instance) >= step) found.push_back(instance);
+      const bool has_begun = schedule_.first_step(instance) < step;  // not before step 0
+      if (has_begun && schedule_.apply_step(instance) >= step) found.push_back(instance);
     }
   }
   return found;

@@ -144,7 +144,7 @@ def choose(times_us: Mapping[tuple[str, bool], float], min_gain: float) -> tuple
     """
     stock_us = times_us[STOCK, False]
     fastest_us = min(times_us.values())
-    if fastest_us > stock_us * (1.0 - min_gain):
+    if fastest_us >= stock_us * (1.0 - min_gain):
         return STOCK, False
     near_us = fastest_us * (1.0 + min_gain / 2)
     return next(key for key, us in times_us.items() if us <= near_us and key != (STOCK, False))

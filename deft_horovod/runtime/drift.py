@@ -53,6 +53,6 @@ class Drift:
     def _compare(self, now: dict[str, float]) -> None:
         for what, value in now.items():
             before = self._reference.setdefault(what, value)
-            change = value / before - 1.0 if before > 0.0 else 0.0
-            if abs(change) > self._share:
-                self.reason = f"{what} changed by {100 * change:+.0f} %"
+            low, high = sorted((value, before))
+            if low > 0.0 and high / low - 1.0 > self._share:
+                self.reason = f"{what} changed by {100 * (value / before - 1.0):+.0f} %"
