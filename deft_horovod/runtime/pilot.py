@@ -195,9 +195,8 @@ class Pilot:
             _LOG.warning("%s", trial_line(whole, chosen, self._profile))
 
     # --- beginnings and ends -----------------------------------------------------------------
-    def start(self, agreement: Agreement, observer: Observer, number: int) -> None:
+    def start(self, agreement: Agreement, observer: Observer) -> None:
         """The ranks have met. A profile from before (elastic training) is kept if all have it."""
-        self.links.open(agreement, number)
         if self._course.leg.kind != "profile":
             return
         kept = self._profile
