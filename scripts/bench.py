@@ -40,6 +40,7 @@ CCRS = (0.25, 0.5, 1.0, 2.0, 4.0)
 # Of Horovod's own settings: share of the model that is fused at most, milliseconds of a cycle.
 GRID = ((0.125, 1.0), (0.33, 1.0), (0.125, 3.5))
 GRID_SECONDS = 4
+REPORTS = jobs.ROOT / "docs" / "benchmarks"
 PORT = 29500  # where torch.distributed meets
 
 
@@ -108,6 +109,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--folder", type=Path, help="of the finished runs; default: build/bench/NAME"
     )
+    parser.add_argument("--report", type=Path, default=REPORTS, help="folder of the two files")
     parser.add_argument("--fresh", action="store_true", help="forget finished runs")
     parser.add_argument("--only-report", action="store_true", help="run nothing")
     options = parser.parse_args(arguments)
@@ -201,9 +203,8 @@ def run(job: Job) -> str | None:
     log = job.path.with_suffix(".log")
     with log.open("w", encoding="utf-8") as lines:
         limit_s = 4 * job.options["seconds"] + 90
-        status = jobs.stream(
-            words, environment, lambda line: print(line, end="", file=lines), limit_s
-        )
+        status = jobs.stream(words, environment, lines.write, limit_s, cluster.clear)
+    cluster.clear()  # a rank that outlives its job would disturb the next one
     if status == 0 and job.path.is_file():
         log.unlink()
         return None
@@ -259,13 +260,8 @@ def measure(options: argparse.Namespace, all_jobs: list[Job]) -> list[str]:
         return []
     if len(waiting) < len(all_jobs):
         print(f"bench: {len(all_jobs) - len(waiting)} of {len(all_jobs)} runs are there already")
-    cluster.require_tools()
-    with cluster.claimed():
-        try:
-            cluster.up(max(options.hosts), options.rate, options.second_rate)
-            return run_all(waiting, len(all_jobs))
-        finally:
-            cluster.down()
+    with cluster.standing(max(options.hosts), options.rate, options.second_rate):
+        return run_all(waiting, len(all_jobs))
 
 
 def stop(number: int, _: object) -> None:
@@ -292,8 +288,8 @@ def main(arguments: list[str]) -> int:
         return 1
     words = [word for word in arguments if word not in ("--fresh", "--only-report")]
     command = shlex.join(["sudo", ".venv/bin/python", "scripts/bench.py", *words])
-    path = bench_report.write(done, options.name, command, jobs.ROOT / "docs" / "benchmarks")
-    print(f"bench: wrote {path.relative_to(jobs.ROOT)}")
+    path = bench_report.write(done, options.name, command, options.report)
+    print(f"bench: wrote {path}")
     for problem in problems:
         print(f"bench: FAILED: {problem}", file=sys.stderr)
     return 1 if problems else 0

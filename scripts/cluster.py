@@ -207,18 +207,18 @@ def change_rate(rate_mbit: int | None, second_rate_mbit: int | None = None) -> N
     """Of a cluster that is up; None leaves a link as it is."""
     require_tools()
     hosts, links = host_count(), link_count()
-    for link, rate in enumerate((rate_mbit, second_rate_mbit)):
-        if rate is None:
-            continue
-        if link >= links:
-            what = "no second link; make one with `up --second-rate`" if links else "no cluster up"
-            raise ClusterError(f"there is {what}")
+    asked = [(i, r) for i, r in enumerate((rate_mbit, second_rate_mbit)) if r is not None]
+    if any(link >= links for link, _ in asked):
+        what = "no second link; make one with `up --second-rate`" if links else "no cluster up"
+        raise ClusterError(f"there is {what}")
+    for link, rate in asked:
         for command in rate_commands(hosts, link, Shape(rate)):
             run(command)
 
 
-def down() -> None:
-    """Ends what runs in the namespaces, and removes them and all files."""
+def clear() -> None:
+    """Ends what runs in the namespaces. horovodrun alone would not do: asked to end, it waits for
+    ranks that it cannot reach behind its ssh."""
     for kind in (signal.SIGTERM, signal.SIGKILL):
         inside = [int(pid) for name in namespaces() for pid in run(f"ip netns pids {name}").split()]
         for pid in inside:
@@ -226,9 +226,26 @@ def down() -> None:
                 os.kill(pid, kind)
         if inside:
             time.sleep(0.5)
+
+
+def down() -> None:
+    """Ends what runs in the namespaces, and removes them and all files."""
+    clear()
     for name in namespaces():
         run(f"ip netns delete {name}", check=False)
     shutil.rmtree(STATE, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def standing(hosts: int, rate_mbit: int, second_rate_mbit: int | None = None) -> Iterator[None]:
+    """A cluster of one's own for a while; nothing is left of it afterwards."""
+    require_tools()
+    with claimed():
+        try:
+            up(hosts, rate_mbit, second_rate_mbit)
+            yield
+        finally:
+            down()
 
 
 # --- using it ------------------------------------------------------------------------------------
@@ -278,7 +295,7 @@ def job(
     words += ["-np", str(hosts), "-H", ",".join(f"h{i}:1" for i in range(1, hosts + 1))]
     # Only the ranks are calmed and urgent: this comes after horovodrun.
     words += rank_prefix(calm, urgent)
-    inside = shlex.join([*words, *command])
+    inside = "exec " + shlex.join([*words, *command])  # signals reach horovodrun itself
     return [str(ssh), "h1", inside], {**environment, "PATH": os.pathsep.join(path)}
 
 
@@ -288,9 +305,8 @@ def launch(hosts: int, command: Sequence[str], *, calm: bool, urgent: bool) -> i
     try:
         return child.wait()
     finally:
-        if child.poll() is None:
-            child.terminate()
-            child.wait()
+        clear()
+        child.wait()
 
 
 def parser() -> argparse.ArgumentParser:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import json
 import os
@@ -10,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # horovodrun takes a script's own options for its own, so they travel in the environment.
 OPTIONS_VARIABLE = "SCRIPT_OPTIONS"
 PATIENCE_S = 15  # for a job to end after it was asked to
+LAST_WORDS_S = 5  # for its output to arrive after its end
+TIMED_OUT = 124
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1  # of Linux's prctl()
 
@@ -59,12 +60,14 @@ def say(line: str) -> None:
 def stream(
     command: Sequence[str],
     environment: Mapping[str, str],
-    on_line: Callable[[str], None] = say,
+    on_line: Callable[[str], object] = say,
     limit_s: float | None = None,
+    end: Callable[[], None] | None = None,
 ) -> int:
     """Runs a job, hands on each line of its ranks, and returns its exit status.
 
-    A job that has not ended by the limit, or when this is interrupted, is ended.
+    A job that has not ended by the limit, or when this is interrupted, is ended; `end` does it
+    where there is more to end than a process.
     """
     job = subprocess.Popen(
         command,
@@ -75,22 +78,29 @@ def stream(
         errors="replace",
         preexec_fn=end_with_parent,  # noqa: PLW1509  (one call into the kernel, no locks)
     )
-    timer = threading.Timer(limit_s or 0, _end, [job])
-    if limit_s is not None:
-        timer.start()
+    # Read aside: whoever inherits the pipe and outlives the job would keep a reader here for ever.
+    reader = threading.Thread(target=_relay, args=(job.stdout or (), on_line), daemon=True)
+    reader.start()
     try:
-        for line in job.stdout or ():
-            on_line(line.split("<stdout>:", 1)[-1].split("<stderr>:", 1)[-1])
-        return job.wait()
+        return job.wait(limit_s)
+    except subprocess.TimeoutExpired:
+        return TIMED_OUT
     finally:
-        timer.cancel()
         if job.poll() is None:
-            _end(job)
-            job.communicate()  # its last words, or it would trip over a closed pipe
+            _end(job, end or job.terminate)
+        reader.join(LAST_WORDS_S)
 
 
-def _end(job: subprocess.Popen[str]) -> None:
-    job.terminate()
-    with contextlib.suppress(subprocess.TimeoutExpired):
+def _relay(lines: Iterable[str], on_line: Callable[[str], object]) -> None:
+    for line in lines:
+        on_line(line.split("<stdout>:", 1)[-1].split("<stderr>:", 1)[-1])
+
+
+def _end(job: subprocess.Popen[str], ask: Callable[[], None]) -> None:
+    """Asks it to end, then insists."""
+    ask()
+    try:
         job.wait(PATIENCE_S)
-    job.kill()
+    except subprocess.TimeoutExpired:
+        job.kill()
+        job.wait()
