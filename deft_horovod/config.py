@@ -23,6 +23,7 @@ from deft_horovod.size import exact_size_text, parse_size
 # In the registry under these names; the registry itself stands above the configuration.
 POLICIES: Final = ("auto", "bucket", "deft", "least_stale", "priority", "stock", "wfbp")
 _PREFIX: Final = "DEFT_"
+_WIDE: Final = 36  # what is longer than this stands below the table's row
 _FILE_VARIABLE: Final = "DEFT_CONFIG"
 # Read when the extension is built, so they may be around without meaning anything here.
 _BUILD_VARIABLES: Final = frozenset({"DEFT_FORCE_CPU", "DEFT_FORCE_CUDA"})
@@ -81,8 +82,7 @@ class Config(BaseModel):
         None,
         ge=0,
         le=64,
-        description="Steps that an update may come late; 0: exact synchronous training. "
-        "Unset: 1 for deft, 0 for all others.",
+        description="Steps that an update may come late. Unset: 1 for deft, else 0, which is exact.",
     )
     max_merge: int | None = Field(
         None,
@@ -92,8 +92,7 @@ class Config(BaseModel):
     )
     merge: Literal["auto", "sum", "mean"] = Field(
         "auto",
-        description="How gradients of several steps become one update. auto: the mean for "
-        "optimizers that adapt to its size, such as Adam, else the sum.",
+        description="How several steps become one update. auto: sum for SGD, mean for all others.",
     )
     profile_warmup_steps: int = Field(
         3, ge=0, le=100_000, description="Steps before the profile; nothing is measured in them."
@@ -132,8 +131,7 @@ class Config(BaseModel):
     )
     second_interface: str = Field(
         "",
-        description="Network interface of a second path (Gloo), used if measuring says that it "
-        "adds bandwidth; empty: no second path.",
+        description="Network interface of a second link, used where measuring says that it helps.",
     )
     plan_file: str = Field("", description="Run the plan in this file instead of making one.")
     deadline_s: float = Field(
@@ -203,8 +201,9 @@ class Config(BaseModel):
         lines = []
         for row, meaning in zip(rows, meanings, strict=True):
             cells = [cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)]
-            lines.append("  ".join([*cells, row[3]]))
-            lines += [f"    {meaning}"] if meaning else []
+            lines.append("  ".join([*cells, row[3] if len(row[3]) < _WIDE else "a name"]))
+            allowed = "" if len(row[3]) < _WIDE else f" One of {row[3]}."
+            lines += [f"    {meaning}{allowed}"] if meaning else []
         return "\n".join(lines)
 
 

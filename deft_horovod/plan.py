@@ -1,8 +1,8 @@
 """The Plan: what travels when, over which link, and when it is applied. Data, equal on all ranks.
 
 A plan is cyclic with a period of K steps. Inside it steps are numbered relative to the cycle:
-0 .. K-1 for the gradients that a generation carries; windows and apply steps may lie beyond K-1
-and then fall into the next cycle.
+0 .. K-1 for the last gradient that a generation carries. Its first one may lie before step 0, in
+the cycle before; windows and apply steps may lie beyond K-1 and then fall into the next cycle.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from deft_horovod.record import Count, Flag, Index, Microseconds, Name, Part, Re
 Op = Literal["all_reduce", "reduce_scatter", "all_gather", "broadcast"]
 Stage = Literal["forward", "backward"]
 Step = Annotated[int, Field(strict=True, ge=0, le=65_535)]
+FirstStep = Annotated[int, Field(strict=True, ge=-4095, le=4095)]
 
 
 class Link(Part):
@@ -64,12 +65,13 @@ class Bucket(Part):
 class Generation(Part):
     """The gradients of the steps first_step .. last_step of one bucket, summed.
 
+    At most one period of them. In the very first cycle those before step 0 do not exist.
     Applied at the end of apply_step; when gated, before the first use of its parameters in the
     forward that follows. Its delay is apply_step - last_step.
     """
 
     bucket: Index
-    first_step: Step = 0
+    first_step: FirstStep = 0
     last_step: Step = 0
     apply_step: Step = 0
     gated: Flag = False

@@ -187,12 +187,12 @@ def _coverage(plan: Plan) -> None:
     carried = [[0] * plan.period for _ in plan.buckets]
     for index, generation in enumerate(plan.generations):
         first, last = generation.first_step, generation.last_step
-        if not first <= last < plan.period:
+        if not 0 <= last < plan.period or not last - plan.period < first <= last:
             raise _broken(
                 "coverage",
-                f"generation {index} does not lie in the period",
+                f"generation {index} does not end in the period, or is longer",
                 f"steps {first} .. {last}",
-                f"steps within 0 .. {plan.period - 1}",
+                f"1 to {plan.period} steps, the last one within 0 .. {plan.period - 1}",
             )
         if generation.apply_step < last:
             raise _broken(
@@ -202,7 +202,7 @@ def _coverage(plan: Plan) -> None:
                 f"{last} or later",
             )
         for step in range(first, last + 1):
-            carried[generation.bucket][step] += 1
+            carried[generation.bucket][step % plan.period] += 1
     for bucket, steps in enumerate(carried):
         for step, times in enumerate(steps):
             if times != 1:

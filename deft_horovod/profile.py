@@ -5,6 +5,7 @@ Indices are positions of the optimizer's parameters; times are microseconds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, model_validator
@@ -12,7 +13,6 @@ from typing_extensions import Self
 
 from deft_horovod.errors import PlanError, explain
 from deft_horovod.record import Count, Index, Microseconds, Name, Part, Record
-
 
 HOROVOD_LINK: Final = "horovod"
 
@@ -125,6 +125,24 @@ class Profile(Record):
                     )
                 )
         return self
+
+    def select(self, kept: Sequence[int]) -> Self:
+        """The same step seen from some of its parameters, in the given order."""
+        place = {index: number for number, index in enumerate(kept)}
+        modules = tuple(
+            module.model_copy(update={"parameters": inside})
+            for module in self.modules
+            if (inside := tuple(place[i] for i in module.parameters if i in place))
+        )
+        return self.model_copy(
+            update={
+                "ready_order": tuple(place[i] for i in self.ready_order if i in place),
+                "ready_us": tuple(self.ready_us[i] for i in kept),
+                "first_use_us": tuple(self.first_use_us[i] for i in kept),
+                "tensors": tuple(self.tensors[i] for i in kept) if self.tensors else (),
+                "modules": modules,
+            }
+        )
 
     @staticmethod
     def link_of(cost: LinkCost | None) -> tuple[LinkProfile, ...]:

@@ -7,6 +7,8 @@ namespace deft {
 
 void bind_plan(const pybind11::module_& module);
 void bind_executor(const pybind11::module_& module);
+void bind_link(const pybind11::module_& module);
+void bind_c10d(const pybind11::module_& module);
 void bind_horovod(pybind11::module_& module);
 void bind_session(pybind11::module_& module);
 

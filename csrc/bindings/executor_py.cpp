@@ -53,6 +53,7 @@ void bind_records(const py::module_& module) {
       .def_readonly("bucket", &Due::bucket)
       .def_readonly("first_step", &Due::first_step)
       .def_readonly("last_step", &Due::last_step)
+      .def_readonly("apply_step", &Due::apply_step)
       .def_readonly("buffer", &Due::buffer)
       .def_readonly("gated", &Due::gated);
   py::class_<Pending>(module, "Pending", "Why a generation is not there yet.")
@@ -97,6 +98,9 @@ void bind_executor(const py::module_& module) {
       .def("begin_backward", &Executor::begin_backward)
       .def("slot_ready", &Executor::slot_ready)
       .def("due", &Executor::due)
+      .def("alive", &Executor::alive)
+      .def("flush", &Executor::flush)
+      .def("resume_at", &Executor::resume_at, py::arg("step"))
       .def("end_step", &Executor::end_step)
       .def("release", &Executor::release)
       .def(

@@ -1,9 +1,11 @@
 #include "bindings/bindings.h"
 
 PYBIND11_MODULE(_C, module) {
-  module.doc() = "The C++ half of deft_horovod: executor, Horovod link, gradient hooks.";
+  module.doc() = "The C++ half of deft_horovod: executor, links, gradient hooks.";
   deft::bind_plan(module);
   deft::bind_executor(module);
+  deft::bind_link(module);
   deft::bind_horovod(module);
+  deft::bind_c10d(module);
   deft::bind_session(module);
 }

@@ -1,6 +1,7 @@
-// Collector and Session: what the optimizer wrapper drives.
+// Collector, BackwardWatch and Session: what the optimizer wrapper drives.
 #include "bindings/bindings.h"
-#include "horovod/horovod_link.h"
+#include "core/clock.h"
+#include "torch/backward_watch.h"
 #include "torch/collector.h"
 #include "torch/pack.h"
 #include "torch/session.h"
@@ -34,14 +35,39 @@ std::optional<std::size_t> wait(Session& session, const std::vector<Due>& dues, 
 }
 
 std::shared_ptr<Session> make_session(const Plan& plan, std::vector<at::Tensor> parameters,
-                                      const std::vector<std::shared_ptr<HorovodLink>>& links,
+                                      std::vector<std::shared_ptr<Link>> links,
                                       const std::string& prefix, std::int32_t rank,
                                       std::int32_t size) {
   SessionOptions options;
   options.prefix = prefix;
   options.rank = rank;
   options.size = size;
-  return Session::create(plan, std::move(parameters), {links.begin(), links.end()}, options);
+  return Session::create(plan, std::move(parameters), std::move(links), options);
+}
+
+// Autograd's threads call it without the GIL, and may be the last to let go of it.
+std::shared_ptr<BackwardWatch> watch_backward(py::function on_begin) {
+  const std::shared_ptr<py::function> held(new py::function(std::move(on_begin)),
+                                           [](py::function* function) {
+                                             const py::gil_scoped_acquire acquire;
+                                             delete function;
+                                           });
+  return BackwardWatch::attach([held] {
+    const py::gil_scoped_acquire acquire;
+    try {
+      (*held)();
+    } catch (py::error_already_set& error) {
+      error.discard_as_unraisable("deft_horovod: a backward pass begins");
+    }
+  });
+}
+
+void bind_backward_watch(py::module_& module) {
+  module.def("steady_us", &steady_us);
+  py::class_<BackwardWatch, std::shared_ptr<BackwardWatch>>(module, "BackwardWatch",
+                                                            "Tells when backward begins.")
+      .def(py::init(&watch_backward), py::arg("on_begin"))
+      .def("detach", &BackwardWatch::detach);
 }
 
 void bind_collector(const py::module_& module) {
@@ -49,6 +75,7 @@ void bind_collector(const py::module_& module) {
       .def_readonly("order", &Collected::order)
       .def_readonly("ready_us", &Collected::ready_us)
       .def_readonly("sparse", &Collected::sparse)
+      .def_readonly("began_us", &Collected::began_us)
       .def_readonly("backward_us", &Collected::backward_us);
   py::class_<Collector, std::shared_ptr<Collector>>(module, "Collector", "Gradient hooks.")
       .def(py::init(&Collector::attach), py::arg("parameters"), py::arg("names"),
@@ -72,6 +99,7 @@ void bind_collector(const py::module_& module) {
 }  // namespace
 
 void bind_session(py::module_& module) {
+  bind_backward_watch(module);
   bind_collector(module);
   module.def(
       "pack",
@@ -89,6 +117,14 @@ void bind_session(py::module_& module) {
            py::arg("prefix"), py::arg("rank"), py::arg("size"))
       .def("close_step", &Session::close_step, py::call_guard<py::gil_scoped_release>())
       .def("due", [](Session& s) { return s.executor().due(); })
+      .def("alive", [](Session& s) { return s.executor().alive(); })
+      .def(
+          "flush", [](Session& s) { s.executor().flush(); },
+          py::call_guard<py::gil_scoped_release>())
+      .def(
+          "resume_at", [](Session& s, std::int64_t step) { s.executor().resume_at(step); },
+          py::arg("step"), py::call_guard<py::gil_scoped_release>())
+      .def("bucket_memory", &Session::bucket_memory, py::arg("bucket"), py::arg("buffer"))
       .def("wait", &wait, py::arg("dues"), py::arg("timeout_s"))
       .def("install", &Session::install)
       .def("attention", &Session::attention)

@@ -76,6 +76,9 @@ void Executor::choose_buffers(std::int64_t step) {
 void Executor::begin_backward() {
   std::unique_lock lock(mutex_);
   if (window_.stage == Stage::kBackward) return;
+  if (flushed_) {
+    throw ExecutorError("begin_backward was called after flush: make a new executor");
+  }
   if (weak_from_this().expired()) {
     throw ExecutorError("the executor is not owned by a shared_ptr, completions could not find it");
   }
@@ -169,16 +172,20 @@ std::vector<Due> Executor::due() const {
   check_collected("due");
   std::vector<Due> due;
   for (const Instance instance : schedule_.due_at(window_.step)) {
-    if (states_.is_released(instance)) continue;
-    Due entry;
-    entry.generation = instance.generation;
-    entry.bucket = schedule_.bucket_of(instance);
-    entry.first_step = schedule_.first_step(instance);
-    entry.last_step = schedule_.last_step(instance);
-    entry.buffer = schedule_.buffer(instance);
-    entry.gated = plan_.generations[static_cast<std::size_t>(instance.generation)].gated;
-    due.push_back(entry);
+    if (!states_.is_released(instance)) due.push_back(due_of(instance));
   }
+  return due;
+}
+
+Due Executor::due_of(Instance instance) const {
+  Due due;
+  due.generation = instance.generation;
+  due.bucket = schedule_.bucket_of(instance);
+  due.first_step = schedule_.first_step(instance);
+  due.last_step = schedule_.last_step(instance);
+  due.apply_step = schedule_.apply_step(instance);
+  due.buffer = schedule_.buffer(instance);
+  due.gated = plan_.generations[static_cast<std::size_t>(instance.generation)].gated;
   return due;
 }
 

@@ -52,6 +52,7 @@ struct Due {
   std::int32_t bucket = 0;
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;
+  std::int64_t apply_step = 0;
   std::int32_t buffer = 0;
   bool gated = false;
 };
@@ -91,6 +92,17 @@ class Executor : public std::enable_shared_from_this<Executor> {
   void end_step();
   // A due generation was applied: its buffer is free. Required before the buffer is needed again.
   void release(const Due& due);
+
+  // --- leaving the cycle and coming back -----------------------------------------------------
+  // No further step comes: generations that have begun are complete as they are, every window is
+  // open. Between steps only. What is alive then can be waited for and released.
+  void flush();
+  // Continues the cycle at an absolute step, as if all steps before it had run and everything that
+  // may leave by its forward window had arrived. Before anything else is called.
+  void resume_at(std::int64_t step);
+  // Generations that have begun and were not released, in the order in which they are applied. The
+  // last step of one that is not complete is the latest that it holds.
+  [[nodiscard]] std::vector<Due> alive() const;
 
   // --- waiting ------------------------------------------------------------------------------
   // Until the generation is reduced, the executor failed, or the time is over. Callers wait in
@@ -134,8 +146,15 @@ class Executor : public std::enable_shared_from_this<Executor> {
   void check_slot(std::int32_t slot) const;
   void check_collected(const char* caller) const;
   bool finish_bucket(std::int32_t bucket);
+  [[nodiscard]] Due due_of(Instance instance) const;
   [[nodiscard]] std::vector<std::int32_t> missing_slots(std::int32_t bucket) const;
   [[nodiscard]] Instance instance_of(const Due& due) const;
+
+  // Leaving the cycle and coming back: executor_resume.cpp.
+  [[nodiscard]] bool is_open(Window window) const { return flushed_ || window <= window_; }
+  [[nodiscard]] std::vector<Instance> begun(std::int64_t step) const;
+  void skip_unbegun(Lane& lane) const;
+  bool pass_sent(Lane& lane);
 
   // The state of a message.
   void make_ready(Instance instance, GenerationState& state, std::int64_t now_us);
@@ -170,6 +189,7 @@ class Executor : public std::enable_shared_from_this<Executor> {
   mutable std::mutex mutex_;
   std::condition_variable changed_;  // something was reduced, failed, or the last flight landed
   Window window_;                    // the current one: its step is the current step
+  bool flushed_ = false;             // no step comes any more
   std::vector<Lane> lanes_;
   GenerationStates states_;
   std::vector<std::vector<PackTarget>> targets_;  // [slot]; written by end_step only

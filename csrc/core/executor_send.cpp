@@ -14,7 +14,8 @@ void Executor::make_ready(Instance instance, GenerationState& state, std::int64_
   Lane& lane = lane_of(task);
   if (lane.spec().plan_order) return;
   const TaskInstance entry{task, instance.cycle};
-  lane.offer(entry, schedule_.window(entry), window_);
+  const Window window = schedule_.window(entry);
+  lane.offer(entry, window, is_open(window));
 }
 
 Lane& Executor::lane_of(std::int32_t task) {
@@ -35,8 +36,9 @@ bool Executor::can_run(TaskInstance task) const {
 
 std::optional<TaskInstance> Executor::next(Lane& lane) {
   if (!lane.spec().plan_order) return lane.take_offered();
+  if (flushed_) skip_unbegun(lane);
   const std::optional<TaskInstance> head = lane.head();
-  if (!head || !can_run(*head) || schedule_.window(*head) > window_ ||
+  if (!head || !can_run(*head) || !is_open(schedule_.window(*head)) ||
       !lane.has_credit(schedule_.bytes_of_task(head->task))) {
     return std::nullopt;
   }

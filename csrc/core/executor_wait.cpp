@@ -71,7 +71,7 @@ std::string Executor::held_by(Instance instance, const GenerationState& state) c
 
 std::string Executor::held_at_head(TaskInstance head, const Lane& lane) const {
   const Window window = schedule_.window(head);
-  if (window > window_) {
+  if (!is_open(window)) {
     return std::string("plan: window ") + name_of(window.stage) + " of step " +
            std::to_string(window.step) + " is not open";
   }

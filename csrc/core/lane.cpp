@@ -18,8 +18,13 @@ void Lane::advance() {
   ++cycle_;
 }
 
-void Lane::offer(TaskInstance task, Window window, Window now) {
-  if (window <= now) {
+void Lane::start_at(std::int64_t cycle) {
+  position_ = 0;
+  cycle_ = cycle;
+}
+
+void Lane::offer(TaskInstance task, Window window, bool is_open) {
+  if (is_open) {
     open_.push_back(task);
   } else {
     closed_.push_back({task, window});

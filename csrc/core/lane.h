@@ -33,9 +33,11 @@ class Lane {
   // With plan_order: the message that has to leave next, ready or not; none on an unused link.
   [[nodiscard]] std::optional<TaskInstance> head() const;
   void advance();
+  // Goes to the beginning of a cycle.
+  void start_at(std::int64_t cycle);
 
   // Without plan_order: messages that became ready, and the first of those whose window is open.
-  void offer(TaskInstance task, Window window, Window now);
+  void offer(TaskInstance task, Window window, bool is_open);
   void open_until(Window now);
   [[nodiscard]] std::optional<TaskInstance> take_offered();
 

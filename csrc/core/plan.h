@@ -1,8 +1,9 @@
 // The Plan as the executor reads it: plain data, made by the solver, identical on every rank.
 //
 // A plan is cyclic with a period of K steps. Everything inside it is numbered relative to the
-// cycle: step 0 .. K-1 for the gradients that a generation carries; windows and apply steps may
-// lie beyond K-1 (they then fall into the next cycle).
+// cycle: step 0 .. K-1 for the last gradient that a generation carries. Its first one may lie
+// before step 0 (in the cycle before; the first cycle of all then carries fewer), windows and
+// apply steps may lie beyond K-1 (they then fall into the next cycle).
 #pragma once
 
 #include <cstdint>
@@ -44,9 +45,9 @@ struct BucketSpec {
   std::int64_t end = 0;
 };
 
-// The gradients of steps [first_step, last_step] of one bucket, summed; applied at the end of
-// apply_step (a boundary), or, when gated, before the first use of its parameters in the forward
-// that follows this boundary.
+// The gradients of steps [first_step, last_step] of one bucket, summed, at most one period of them;
+// applied at the end of apply_step (a boundary), or, when gated, before the first use of its
+// parameters in the forward that follows this boundary.
 struct GenerationSpec {
   std::int32_t bucket = 0;
   std::int32_t first_step = 0;

@@ -23,6 +23,7 @@ std::string text_of(const Window& window) {
 void check_generations(const Plan& plan) {
   const auto period = static_cast<std::size_t>(plan.period);
   std::vector<bool> covered(plan.buckets.size() * period, false);
+  const auto last_of_period = plan.period - 1;
   const std::string rule = "the generations of a bucket cover every step of the period once";
   for (std::size_t at = 0; at < plan.generations.size(); ++at) {
     const GenerationSpec& spec = plan.generations[at];
@@ -31,8 +32,9 @@ void check_generations(const Plan& plan) {
       break_rule("references are in range",
                  who + " names bucket " + text(spec.bucket) + " of " + text(plan.buckets.size()));
     }
-    if (spec.first_step < 0 || spec.first_step > spec.last_step || spec.last_step >= plan.period) {
-      break_rule("a generation covers steps of the period, first to last",
+    if (spec.first_step > spec.last_step || spec.last_step < 0 || spec.last_step > last_of_period ||
+        spec.first_step < spec.last_step - last_of_period) {
+      break_rule("a generation ends in the period and covers at most so many steps, first to last",
                  who + " covers steps " + text(spec.first_step) + " to " + text(spec.last_step) +
                      " of a period of " + text(plan.period));
     }
@@ -42,10 +44,10 @@ void check_generations(const Plan& plan) {
                      text(spec.last_step));
     }
     for (std::int32_t step = spec.first_step; step <= spec.last_step; ++step) {
-      const std::size_t cell =
-          static_cast<std::size_t>(spec.bucket) * period + static_cast<std::size_t>(step);
+      const auto place = static_cast<std::size_t>(step < 0 ? step + plan.period : step);
+      const std::size_t cell = static_cast<std::size_t>(spec.bucket) * period + place;
       if (covered[cell]) {
-        break_rule(rule, "step " + text(step) + " of bucket " + text(spec.bucket) +
+        break_rule(rule, "step " + text(place) + " of bucket " + text(spec.bucket) +
                              " is covered again by " + who);
       }
       covered[cell] = true;

@@ -1,9 +1,16 @@
 #include "core/schedule.h"
 
+#include <algorithm>
+
 namespace deft {
 namespace {
 
 std::size_t index(std::int64_t value) { return static_cast<std::size_t>(value); }
+
+// Where in the cycle a step lies that may belong to the cycle before.
+std::int32_t in_cycle(std::int32_t step, std::int32_t period) {
+  return step < 0 ? step + period : step;
+}
 
 }  // namespace
 
@@ -19,14 +26,15 @@ Schedule::Schedule(const Plan& plan)
     const GenerationSpec& spec = plan.generations[at];
     const auto generation = static_cast<std::int32_t>(at);
     for (std::int32_t step = spec.first_step; step <= spec.last_step; ++step) {
-      collecting_[index(spec.bucket) * index(plan.period) + index(step)] = generation;
+      const std::int32_t place = in_cycle(step, plan.period);
+      collecting_[index(spec.bucket) * index(plan.period) + index(place)] = generation;
     }
     due_[index(spec.apply_step % plan.period)].push_back(generation);
   }
   for (std::size_t bucket = 0; bucket < plan.buckets.size(); ++bucket) {
     for (std::int32_t step = 0; step < plan.period; ++step) {
       const std::int32_t here = collecting_[bucket * index(plan.period) + index(step)];
-      if (plan.generations[index(here)].first_step == step) {
+      if (plan.generations[index(here)].last_step == step) {
         rank_[index(here)] = generations_[bucket]++;
       }
     }
@@ -43,7 +51,9 @@ const GenerationSpec& Schedule::generation(Instance instance) const {
 
 Instance Schedule::collecting(std::int32_t bucket, std::int64_t step) const {
   const std::int64_t period = plan_->period;
-  return {collecting_[index(bucket * period + step % period)], step / period};
+  const std::int32_t here = collecting_[index(bucket * period + step % period)];
+  const bool begins_early = plan_->generations[index(here)].last_step < step % period;
+  return {here, step / period + (begins_early ? 1 : 0)};
 }
 
 Instance Schedule::instance_of(TaskInstance task) const {
@@ -56,11 +66,16 @@ Instance Schedule::starting_at(std::int32_t generation, std::int64_t first_step)
 }
 
 std::int64_t Schedule::first_step(Instance instance) const {
-  return instance.cycle * plan_->period + generation(instance).first_step;
+  return std::max<std::int64_t>(0,
+                                instance.cycle * plan_->period + generation(instance).first_step);
 }
 
 std::int64_t Schedule::last_step(Instance instance) const {
   return instance.cycle * plan_->period + generation(instance).last_step;
+}
+
+std::int64_t Schedule::apply_step(Instance instance) const {
+  return instance.cycle * plan_->period + generation(instance).apply_step;
 }
 
 Window Schedule::window(TaskInstance task) const {

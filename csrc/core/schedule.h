@@ -36,8 +36,10 @@ class Schedule {
   // The instance of `generation` whose first absolute step this is.
   [[nodiscard]] Instance starting_at(std::int32_t generation, std::int64_t first_step) const;
 
+  // Never before step 0, where the training began.
   [[nodiscard]] std::int64_t first_step(Instance instance) const;
   [[nodiscard]] std::int64_t last_step(Instance instance) const;
+  [[nodiscard]] std::int64_t apply_step(Instance instance) const;
   [[nodiscard]] Window window(TaskInstance task) const;
 
   // Counts the instances of the same bucket from 0 on, in the order of their steps.

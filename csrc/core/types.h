@@ -9,6 +9,9 @@ namespace deft {
 
 enum class Op : std::uint8_t { kAllReduce, kReduceScatter, kAllGather, kBroadcast };
 
+// What an all-reduce or a reduce-scatter makes of the ranks' values.
+enum class Reduction : std::uint8_t { kAverage, kSum };
+
 enum class DType : std::uint8_t { kFloat16, kFloat32, kFloat64, kUInt8, kInt32, kInt64 };
 
 // Forward of step t comes before backward of step t.

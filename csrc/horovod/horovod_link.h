@@ -9,8 +9,6 @@
 
 namespace deft {
 
-enum class Reduction : std::uint8_t { kAverage, kSum };
-
 struct HorovodLinkOptions {
   std::int32_t process_set_id = 0;
   Reduction reduction = Reduction::kAverage;

@@ -106,6 +106,7 @@ Collected Collector::collected() const {
       result.sparse.push_back(static_cast<std::int64_t>(i));
     }
   }
+  result.began_us = first_us_;
   result.backward_us = first_us_ < 0 ? 0.0 : static_cast<double>(last_us_ - first_us_);
   return result;
 }

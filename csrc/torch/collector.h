@@ -30,6 +30,7 @@ struct Collected {
   std::vector<std::int64_t> order;   // parameters, in the order of their last gradient
   std::vector<double> ready_us;      // since the window's first gradient; -1: none
   std::vector<std::int64_t> sparse;  // parameters with a sparse gradient
+  std::int64_t began_us = -1;        // the window's first gradient, on steady_us(); -1: none
   double backward_us = 0.0;          // first to last gradient
 };
 

@@ -232,6 +232,12 @@ bool Session::attention(const std::vector<Due>& dues) const {
   return false;
 }
 
+at::Tensor Session::bucket_memory(std::int32_t bucket, std::int32_t buffer) const {
+  const BucketSpec& spec = plan_.buckets.at(static_cast<std::size_t>(bucket));
+  const auto& copies = arenas_.at(static_cast<std::size_t>(buffer));
+  return copies[static_cast<std::size_t>(spec.arena)].range(spec.begin, spec.end);
+}
+
 std::span<const std::int32_t> Session::slots_of(std::int32_t bucket) const {
   return executor_->table().slots_of(bucket);
 }

@@ -57,6 +57,8 @@ class Session final : public GradientSink, public std::enable_shared_from_this<S
   void install(const std::vector<Due>& dues);
   // Did any rank ask for attention? The same answer on every rank.
   [[nodiscard]] bool attention(const std::vector<Due>& dues) const;
+  // The memory of one bucket in one buffer, headers included: for checkpoints.
+  [[nodiscard]] at::Tensor bucket_memory(std::int32_t bucket, std::int32_t buffer) const;
   // From now on every header of this rank asks, until a new plan makes a new session.
   void request_attention() { attention_requested_ = true; }
 

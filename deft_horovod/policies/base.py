@@ -24,7 +24,6 @@ __all__ = [
 ]
 
 
-
 @dataclass(frozen=True)
 class Request:
     """Everything a policy may look at."""
@@ -82,6 +81,10 @@ class Policy(Protocol):
     @property
     def uses_executor(self) -> bool:
         """False: everything goes through Horovod's own optimizer, and the plan is empty."""
+
+    @property
+    def measures(self) -> bool:
+        """Whether it plans from a whole profile, so that some steps have to be measured first."""
 
     def plan(self, request: Request) -> Plan: ...
 

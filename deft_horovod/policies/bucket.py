@@ -20,6 +20,7 @@ class Bucketed:
     gates = False
     replan_after_steps: int | None = None  # the first plan has seen a whole step already
     uses_executor = True
+    measures = False
 
     def plan(self, request: Request) -> Plan:
         order = order_with_groups(request.profile.ready_order, request.groups)

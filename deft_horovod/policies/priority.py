@@ -38,6 +38,7 @@ class Priority:
     gates = True
     replan_after_steps: int | None = 3
     uses_executor = True
+    measures = False
 
     def plan(self, request: Request) -> Plan:
         refuse_groups(self, request)

@@ -13,6 +13,7 @@ class Stock:
     gates = False
     replan_after_steps: int | None = None
     uses_executor = False
+    measures = False
 
     def plan(self, request: Request) -> Plan:  # noqa: ARG002 (the same for all)
         """An empty plan, so that ranks can compare plans whatever the policy."""

@@ -19,6 +19,7 @@ class Wfbp:
     gates = False
     replan_after_steps: int | None = None  # with one slot a message the order changes nothing
     uses_executor = True
+    measures = False
 
     def plan(self, request: Request) -> Plan:
         refuse_groups(self, request)

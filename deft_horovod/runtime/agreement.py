@@ -72,11 +72,15 @@ class Agreement:
         digests = self._gather(digest.unsqueeze(0), ".digest")
         if bool((digests == digests[0]).all()):
             return
+        everyone = [json.loads(theirs) for theirs in self.collect(text)]
+        raise AgreementError(self._explain(everyone))
+
+    def collect(self, text: str) -> list[str]:
+        """What every rank says, in the order of the ranks; nobody may say nothing."""
         body = torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
         lengths = self._gather(torch.tensor([body.numel()], dtype=torch.int64), ".length").tolist()
         bodies = torch.split(self._gather(body, ".facts"), lengths)
-        everyone = [json.loads(bytes(part.tolist())) for part in bodies]
-        raise AgreementError(self._explain(everyone))
+        return [bytes(part.tolist()).decode() for part in bodies]
 
     def union(self, flags: Sequence[bool]) -> list[bool]:
         """Which flags are set on any rank."""
@@ -88,6 +92,12 @@ class Agreement:
         )
         self._wait(handle, "the flags of the other ranks")
         return [value > 0 for value in sums.tolist()]
+
+    def gather(self, numbers: Sequence[float]) -> list[list[float]]:
+        """The numbers of every rank, as many of each; in the order of the ranks."""
+        mine = torch.tensor([list(numbers)], dtype=torch.float64)
+        gathered: list[list[float]] = self._gather(mine, ".numbers").tolist()
+        return gathered
 
     def share(self, text: str | None) -> str:
         """The text that the deciding rank (the lowest) passes in."""
@@ -106,9 +116,14 @@ class Agreement:
         return int(min(self._process_set.ranks))
 
     @property
+    def rank(self) -> int:
+        """This rank, as the whole job counts."""
+        return int(stock.rank())
+
+    @property
     def deciding(self) -> bool:
         """Whether this rank decides."""
-        return bool(stock.rank() == self.decider)
+        return self.rank == self.decider
 
     def _gather(self, tensor: torch.Tensor, name: str) -> torch.Tensor:
         handle = stock.allgather_async(

@@ -1,9 +1,10 @@
 """The engine of one optimizer: observes, agrees, plans, reduces.
 
 The first step only observes. At its end the ranks compare what has to be equal, the lowest rank
-plans, and every rank runs that plan. When something changes (a parameter is frozen, a group is
-added, the policy has learnt more), a rank asks for attention in the headers of its gradients; all
-ranks read the same answer at the same boundary and plan anew there, with nothing in flight.
+plans, and every rank runs that plan. A new plan comes when the course of the job says so, or when
+something changed (a parameter is frozen, a group is added, steps take longer than they did): then a
+rank asks for attention in the headers of its gradients; all ranks read the same answer at the same
+boundary. Plans are changed with nothing in flight.
 """
 
 from __future__ import annotations
@@ -17,18 +18,21 @@ import horovod.torch as stock
 import torch
 
 import deft_horovod
-from deft_horovod.profile import LinkCost
 from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.gates import Gates
+from deft_horovod.runtime.in_flight import InFlight
+from deft_horovod.runtime.late_updates import apply_now, flush
 from deft_horovod.runtime.members import Member
+from deft_horovod.runtime.merging import takes_mean
 from deft_horovod.runtime.observation import Observer
 from deft_horovod.runtime.partial_update import options_of
-from deft_horovod.runtime.planned_reducer import PlannedReducer
+from deft_horovod.runtime.pilot import Pilot
+from deft_horovod.runtime.planned_reducer import PlannedReducer, Route
 from deft_horovod.runtime.planning import Assignment, Task, assign, facts_of
 from deft_horovod.runtime.stats import StepClock, step_stats
 from deft_horovod.runtime.stock_reducer import StockHooks, StockReducer
+from deft_horovod.runtime.verdict import lateness
 from deft_horovod.runtime.world import world
-from deft_horovod.solver.link_cost import Sample, fit_link
 
 _LOG: Final = logging.getLogger("deft_horovod")
 
@@ -48,14 +52,16 @@ class Engine:
         self.passes_per_step = passes_per_step
         self.planned: PlannedReducer | None = None
         self.epoch = 0  # counts the plans of this optimizer
+        self.dropped = 0  # generations that were thrown away, by rules that say so
         self._inner = inner
         self._members = members
-        self._number: int | None = None  # among the optimizers of the job, once agreed
+        self.number: int | None = None  # among the optimizers of the job, once agreed
+        self._assignment: Assignment | None = None
         self._stock: StockHooks | None = None
         self._gates: Gates | None = None
-        self._link: LinkCost | None = None
-        self._planned_at_step = 0
+        self._restored: InFlight | None = None
         self._observer = self._observe()
+        self._pilot = Pilot(task, inner)
         world().engines.add(self)
 
     # --- the step ----------------------------------------------------------------------------
@@ -69,6 +75,16 @@ class Engine:
         """Whether some gradient of this step has had all its backward passes."""
         return self._observer.collector.complete()
 
+    @property
+    def process_set_id(self) -> int:
+        """Of the ranks that reduce together."""
+        return int(self.task.channel.process_set.process_set_id)
+
+    @property
+    def late(self) -> bool:
+        """Whether updates may be on their way between steps, apart from those behind gates."""
+        return self.planned is not None and self.planned.late
+
     def set_passes_per_step(self, passes: int) -> None:
         """Counts so many backward passes per step from now on."""
         self.passes_per_step = passes
@@ -77,9 +93,10 @@ class Engine:
             self._stock.passes_per_step = passes
 
     def synchronize(self, hold_gated: bool) -> None:
-        """Ends the step: averages are in ``p.grad``, but for what may wait for its gate."""
+        """Ends the step: what is due is in ``p.grad``, but for what may wait for its gate."""
+        self._pilot.begin_boundary()
         self.open_gates()
-        if self._number is None:
+        if self.number is None:
             self._observer.end_step()
             if not self._start():
                 # Somebody is in join(): no plan can be agreed on, Horovod's own calls still work.
@@ -88,32 +105,78 @@ class Engine:
         changed = self._observer.outdated(self._members())
         held = self._finish(hold_gated and self._gates is not None)
         self._observer.end_step()
-        strays = self._strays(changed)
+        planned = self.planned.members if self.planned is not None else ()
+        strays = self._observer.strays(planned, self._members() if changed else ())
         self._reduce_now(strays)
-        if changed or strays:
-            self._ask_for_attention()
         if self._gates is not None:
             self._gates.hold(held, options_of(self._inner))
-        self._replan_if_due(changed)
         self.clock.boundary()
+        if self._pilot.boundary(self.clock, self.planned, changed=changed, strays=bool(strays)):
+            self._ask_for_attention()
+        if not self.late:
+            self._turn_if_due()
+
+    def after_step(self) -> None:
+        """The updates of this boundary are done."""
+        self._turn_if_due()
 
     def open_gates(self) -> None:
         """Applies what is held back."""
         if self._gates is not None:
             self._gates.open_all()
 
+    def flush(self) -> None:
+        """Applies whatever is on its way. With late updates every rank has to call it, at the same
+        boundary; the cycle of the plan begins anew."""
+        self.open_gates()
+        if self.late and self.planned is not None and self._assignment is not None:
+            flush(self.planned, self._inner)
+            self._install(self._assignment)
+
+    def depart(self) -> None:
+        """This rank goes into ``join()``: what has arrived is applied, what has not left is lost
+        and counted, since from now on Horovod sends zeros for this rank."""
+        self.open_gates()
+        if self.late and self.planned is not None:
+            arrived, lost = self.planned.depart()
+            apply_now(self.planned, self._inner, arrived)
+            self.dropped += lost
+            if lost:
+                _LOG.warning(
+                    "hvd.join(): %d gradients of the last steps are dropped; if all ranks run the "
+                    "same number of steps, call optimizer.flush() before join()",
+                    lost,
+                )
+
     def rejoin(self) -> None:
         """All ranks have come out of ``join()``. Those that left early have not read what the last
         headers asked for, so nobody acts on it; whoever asked goes on asking in the next step."""
         if self.planned is not None:
             self.planned.take_attention()
+        self._pilot.rejoin(self._agreement())
+        if self.late and self._assignment is not None:
+            self._install(self._assignment)  # all ranks are at the beginning of a cycle
 
     def discard(self) -> None:
         """Throws away the gradients of the step that is under way, on all ranks alike."""
-        if self._number is not None and self.complete:
-            self._finish(hold_gated=False)
+        if self.number is not None and self.complete:
+            if self.late and self.planned is not None:
+                self._discard_late(self.planned)
+            else:
+                self._finish(hold_gated=False)
         self._observer.collector.reset()
         self.clock.boundary()
+        self._pilot.skip_step()
+
+    def _discard_late(self, planned: PlannedReducer) -> None:
+        """What is due belongs to earlier steps and is applied; what holds this step is void."""
+        planned.session.close_step()
+        apply_now(planned, self._inner, planned.session.due())
+        planned.session.end_step()
+        planned.void()
+        if self._stock is not None:
+            self._stock.reducer.finish()
+            self._stock.reset()
 
     def recover(self) -> None:
         """Other parameters are about to be loaded: nothing from before may reach them."""
@@ -123,24 +186,50 @@ class Engine:
                 self.open_gates()
                 if self.pending:
                     self.discard()
+                if self.late and self.planned is not None:
+                    self.planned.settle()
+                    self.dropped += len(self.planned.session.alive())
             except stock.HorovodInternalError:  # a peer died; whoever loads now recovers from it
                 failed = True
-        if failed:
+        if failed or self.late:
             self.forget()
 
     def forget(self) -> None:
         """Horovod is new, or its queue failed: what was agreed and what is in flight is void."""
+        if self.late and self.planned is not None:
+            self.dropped += len(self.planned.session.alive())
         self._drop_reducers()
-        self._number = None
+        self.number = None
         self.epoch = 0  # it is part of names, and a rank that has just been started begins at 0
         self._observer.detach()
         self._observer = self._observe()
+        self._pilot.forget(self.clock.steps)
+
+    # --- checkpoints -------------------------------------------------------------------------
+    def in_flight(self) -> dict[str, Any] | None:
+        """What is on its way, for a checkpoint; this rank alone may ask."""
+        self.open_gates()
+        if not self.late or self.planned is None:
+            return None
+        size = self.task.channel.process_set.size()
+        return InFlight.of(self.planned, size).to_state()
+
+    def restore(self, state: dict[str, Any] | None) -> None:
+        """A checkpoint was loaded; goes on with what was in flight from the next step on."""
+        self._restored = None if state is None else InFlight.from_state(state)
+        if self._restored is not None:
+            self.forget()
 
     def stats(self) -> dict[str, Any]:
         """Times, bytes and messages so far."""
-        return {"policy": self.task.policy.name, "plans": self.epoch} | step_stats(
-            self.clock, self.planned
-        )
+        dropped = self.dropped + (self.planned.dropped if self.planned is not None else 0)
+        return {
+            "policy": self.task.policy.name,
+            "plans": self.epoch,
+            "dropped": dropped,
+            **self._pilot.stats(),
+            **step_stats(self.clock, self.planned),
+        }
 
     def facts(self) -> dict[str, Any]:
         """What has to be equal on all ranks before anything travels."""
@@ -154,6 +243,7 @@ class Engine:
             "config": self.task.config.model_dump(),
             "channel": self.task.channel.facts(),
             "backward_passes_per_step": self.passes_per_step,
+            "merged_by_mean": takes_mean(self._inner, self.task.config.merge),
             "groups": self.task.groups.of(self._members()),
             "parameters": facts_of(self._members()),
         }
@@ -170,34 +260,15 @@ class Engine:
     def _reduce_now(self, members: Sequence[Member]) -> None:
         """Without a plan: Horovod's own calls, all at once."""
         if members:
-            number = "x" if self._number is None else self._number
+            number = "x" if self.number is None else self.number
             prefix = f"deft.{number}.now"
             deadline_s = self.task.config.deadline_s
             StockReducer(members, self.task.channel, prefix, deadline_s).finish()
 
-    def _strays(self, changed: bool) -> list[Member]:
-        """Gradients that no plan carries yet: of members that train only by now, and sparse ones
-        of members that were dense so far."""
-        strays = []
-        if self.planned is not None:
-            planned = {id(m.tensor) for m in self.planned.members}
-            sparse = zip(self._observer.members, self._observer.sparse(), strict=True)
-            strays = [m for m, is_sparse in sparse if is_sparse and id(m.tensor) in planned]
-        if changed:
-            known = {id(m.tensor) for m in self._observer.members}
-            strays += [
-                m
-                for m in self._members()
-                if m.tensor.requires_grad
-                and m.tensor.grad is not None
-                and id(m.tensor) not in known
-            ]
-        return strays
-
     # --- planning ----------------------------------------------------------------------------
     def _observe(self) -> Observer:
-        gates = self.task.policy.gates
-        return Observer(self._members(), self.passes_per_step, watch_forward=gates)
+        watch = self.task.policy.gates or bool(self.task.config.plan_file)
+        return Observer(self._members(), self.passes_per_step, watch_forward=watch)
 
     def _agreement(self) -> Agreement:
         return Agreement(self.task.channel.process_set, self.task.config.deadline_s)
@@ -207,75 +278,99 @@ class Engine:
         if not agreement.everyone_here():
             return False
         agreement.require_equal(self.facts())
-        self._number = world().take_number(self.task.channel.process_set.process_set_id)
-        self._adopt(assign(agreement, self.task, self._observer, self._link))
+        self.number = number = world().take_number(self.process_set_id)
+        if not self._go_on(agreement):
+            self._pilot.start(agreement, self._observer, number)
+            self._adopt(self._assign(agreement))
+        self.clock.skip()
         return True
+
+    def _go_on(self, agreement: Agreement) -> bool:
+        """With what a checkpoint had in flight, if all ranks have loaded it and it fits."""
+        restored, self._restored = self._restored, None
+        some, lacking = agreement.union([restored is not None, restored is None])
+        if not some:
+            return False
+        members = None
+        if restored is not None and not lacking:
+            members = restored.members(self._observer.members, self.task.channel.process_set.size())
+        if restored is None or members is None:
+            self.dropped += len(restored.memory) if restored is not None else 0
+            _LOG.warning(
+                "gradients in flight of a checkpoint are dropped: not every rank has loaded them, "
+                "or they belong to another number of ranks or another model"
+            )
+            return False
+        agreement.require_equal({"plan": restored.plan.hash(), "step": restored.step})
+        chosen = {id(member) for member in members}
+        rest = tuple(m for m in self._observer.members if id(m) not in chosen)
+        self._pilot.resume()
+        self._adopt(Assignment(restored.plan, members, rest))
+        if self.planned is not None:
+            restored.restore(self.planned)
+        return True
+
+    def _assign(self, agreement: Agreement) -> Assignment:
+        task = self._pilot.task
+        return assign(agreement, task, self._observer, self._pilot.view(self._observer))
 
     def _ask_for_attention(self) -> None:
         if self.planned is not None:
             self.planned.session.request_attention()
 
-    def _replan_if_due(self, changed: bool) -> None:
-        after = self.task.policy.replan_after_steps
-        due = after is not None and self.epoch == 1
-        if due and self.clock.steps - self._planned_at_step >= (after or 0):
-            self._ask_for_attention()
-        # Without a plan there are no headers to ask in; the program is the same on all ranks.
-        asked = changed if self.planned is None else self.planned.take_attention()
-        if not asked:
+    def _turn_if_due(self) -> None:
+        """A new plan, if one is due and all ranks are here."""
+        if self.number is None or not self._pilot.due:
             return
-        self.open_gates()
         agreement = self._agreement()
         if not agreement.everyone_here():
             return  # whoever asked goes on asking, until those in join() see it too
+        self.open_gates()
+        if self.late and self.planned is not None:
+            flush(self.planned, self._inner)
         agreement.require_equal(self.facts())
-        self._link = self._measured_link()
         if self._observer.outdated(self._members()):
             self._observer.detach()
             self._observer = self._observe()
-        self._adopt(assign(agreement, self.task, self._observer, self._link))
-        if not self._observer.experienced:
+        self._pilot.turn(agreement, self._observer, self.planned)
+        self._adopt(self._assign(agreement))
+        if self._pilot.impatient and not self._observer.experienced:
             self._ask_for_attention()  # the order of the new gradients is known after one step
-
-    def _measured_link(self) -> LinkCost | None:
-        if self.planned is None:
-            return self._link
-        records = self.planned.session.take_records()
-        return fit_link([Sample(r.bytes, r.sent_us, r.done_us) for r in records]) or self._link
+        self.clock.forget()
 
     def _adopt(self, assignment: Assignment) -> None:
-        self._drop_reducers()
         self.epoch += 1
-        self._planned_at_step = self.clock.steps
-        prefix = f"deft.{self._number}.{self.epoch}"
+        self._install(assignment)
+        if self._observer.experienced:
+            self._observer.stop_watching()
+        plan = assignment.plan
+        if plan is not None and stock.rank() == 0:
+            if self.task.config.verbose:
+                _LOG.warning("%s", plan.describe())
+            if self.late:
+                _LOG.warning("%s", lateness(plan))
+
+    def _install(self, assignment: Assignment) -> None:
+        """The assignment at work from the beginning of its cycle."""
+        self._drop_reducers()
+        self._assignment = assignment
+        prefix = f"deft.{self.number}.{self.epoch}"
         deadline_s = self.task.config.deadline_s
         if assignment.plan is not None:
-            self.planned = PlannedReducer(
-                assignment.planned,
-                assignment.plan,
-                self.task.channel,
-                prefix,
-                deadline_s,
-                self.clock,
-            )
+            mean = takes_mean(self._inner, self.task.config.merge)
+            route = Route(self.task.channel, self._pilot.links.opened, prefix, deadline_s, mean)
+            self.planned = PlannedReducer(assignment.planned, assignment.plan, route, self.clock)
             slot_of = {id(member): slot for slot, member in enumerate(assignment.planned)}
             self._observer.collector.set_sink(
                 self.planned.session, [slot_of.get(id(m), -1) for m in self._observer.members]
             )
             self._place_gates(assignment)
         if assignment.stock:
+            groups = self.task.groups.of(assignment.stock)
             reducer = StockReducer(
-                assignment.stock,
-                self.task.channel,
-                prefix + ".stock",
-                deadline_s,
-                self.task.groups.of(assignment.stock),
+                assignment.stock, self.task.channel, prefix + ".stock", deadline_s, groups
             )
             self._stock = StockHooks(reducer, self.passes_per_step)
-        if self._observer.experienced:
-            self._observer.stop_watching()
-        if self.task.config.verbose and stock.rank() == 0 and assignment.plan is not None:
-            _LOG.warning("%s", assignment.plan.describe())
 
     def _place_gates(self, assignment: Assignment) -> None:
         plan, planned = assignment.plan, self.planned
@@ -290,6 +385,7 @@ class Engine:
             self._gates.close()
             self._gates = None
         if self.planned is not None:
+            self.dropped += self.planned.dropped
             self._observer.collector.set_sink(None, [])
             self.planned.close()
             self.planned = None

@@ -5,11 +5,15 @@ modules, so modules are met where they pass: at torch's global hooks, during the
 
 A parameter's gate is the module that owns it, if that module is really called and nothing has used
 the parameter before it; otherwise the outermost module around it.
+
+A compiled module is one module: nothing is watched inside it. The global hooks are taken away while
+it runs, as code that is compiled with them around would be compiled once more when they are gone.
 """
 
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -19,7 +23,12 @@ from torch.nn.modules import module as hooks
 from torch.overrides import TorchFunctionMode
 from torch.utils.hooks import RemovableHandle
 
+from deft_horovod.runtime.module_hook import ModuleHook
+from deft_horovod.runtime.module_timer import in_backward
+
 _US: Final = 1e6
+# torch.compile() says it to everybody who has global hooks; ours fire once.
+_NOT_OURS: Final = r"Using `torch\.compile\(module\)` when there are global hooks"
 
 
 class _UseWatch(TorchFunctionMode):
@@ -49,6 +58,7 @@ class ForwardWatch:
 
     def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
         self._index = {id(tensor): i for i, tensor in enumerate(tensors)}
+        self._owners: dict[nn.Module, tuple[int, ...]] = {}
         self._first_use_us: list[float | None] = [None] * len(tensors)
         self._gates: list[nn.Module | None] = [None] * len(tensors)
         self._roots: list[nn.Module] = []
@@ -56,10 +66,11 @@ class ForwardWatch:
         self._began_s = 0.0
         self._forward_us = 0.0
         self._mode: _UseWatch | None = None
-        self._handles: list[RemovableHandle] = [
-            hooks.register_module_forward_pre_hook(self._enter),
-            hooks.register_module_forward_hook(self._leave, always_call=True),
-        ]
+        self._compiled: dict[nn.Module, RemovableHandle] = {}
+        self._handles: list[RemovableHandle] = []
+        warnings.filterwarnings("ignore", _NOT_OURS, UserWarning)
+        self._silence = warnings.filters[0]
+        self._watch_all()
 
     @property
     def first_use_us(self) -> tuple[float | None, ...]:
@@ -77,6 +88,11 @@ class ForwardWatch:
         return tuple(self._gates)
 
     @property
+    def owners(self) -> dict[nn.Module, tuple[int, ...]]:
+        """The modules that were called and own parameters, in the order of their first calls."""
+        return dict(self._owners)
+
+    @property
     def roots(self) -> tuple[nn.Module, ...]:
         """The modules that were called from outside of any module."""
         return tuple(self._roots)
@@ -89,6 +105,20 @@ class ForwardWatch:
 
     def stop(self) -> None:
         """Removes every hook; what was seen stays."""
+        self._watch_none()
+        for handle in self._compiled.values():
+            handle.remove()
+        self._compiled.clear()
+        if self._silence in warnings.filters:
+            warnings.filters.remove(self._silence)  # type: ignore[attr-defined]
+
+    def _watch_all(self) -> None:
+        self._handles = [
+            hooks.register_module_forward_pre_hook(self._enter),
+            hooks.register_module_forward_hook(self._leave, always_call=True),
+        ]
+
+    def _watch_none(self) -> None:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
@@ -111,7 +141,7 @@ class ForwardWatch:
         self._gates[index] = self._roots[-1]
 
     def _enter(self, module: nn.Module, _: Any) -> None:
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or in_backward():
             return
         if self._depth == 0:
             if not torch.is_grad_enabled():
@@ -123,20 +153,39 @@ class ForwardWatch:
         self._depth += 1
         compiled = _is_compiled(module)
         if compiled:
-            self._look_away()  # Dynamo cannot trace through the mode
+            self._enter_compiled(module)
+        owned = []
         for parameter in module.parameters(recurse=compiled):
             index = self._index.get(id(parameter))
-            if index is not None and self._gates[index] is None:
+            if index is None:
+                continue
+            owned.append(index)
+            if self._gates[index] is None:
                 self._first_use_us[index] = self._now_us()
                 self._gates[index] = module
+        if owned:
+            self._owners[module] = tuple(owned)
+
+    def _enter_compiled(self, module: nn.Module) -> None:
+        self._look_away()  # Dynamo cannot trace through the mode
+        self._watch_none()
+        if module not in self._compiled:
+            hook = ModuleHook(self._leave_compiled)
+            self._compiled[module] = module.register_forward_hook(hook, always_call=True)
+
+    def _leave_compiled(self, module: nn.Module) -> None:
+        if self._handles:
+            return  # it was called without gradients, or in backward
+        self._watch_all()
+        if self._depth > 1:
+            self._look()
+        self._leave(module, None, None)
 
     def _leave(self, module: nn.Module, _: Any, __: Any) -> None:
-        if torch.compiler.is_compiling() or self._depth == 0:
+        if torch.compiler.is_compiling() or in_backward() or self._depth == 0:
             return
         self._depth -= 1
         if self._depth > 0:
-            if _is_compiled(module):
-                self._look()
             return
         self._look_away()
         self._forward_us = self._now_us()

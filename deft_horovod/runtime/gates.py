@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
-from deft_horovod.runtime.partial_update import Options, update_only
+from deft_horovod.runtime.partial_update import Options, own_gradients_kept, update_only
 from deft_horovod.runtime.planned_reducer import PlannedReducer
 
 if TYPE_CHECKING:
@@ -124,18 +124,11 @@ class Gates:
         if not dues:
             return
         taken = list(dues)
-        # What p.grad holds now belongs to the user: it comes back, also where a parameter has
-        # parts in messages that are still on their way.
+        # Also where a parameter has parts in messages that are still on their way.
         touched = [self._reducer.members[slot].tensor for slot in self._reducer.members_of(taken)]
-        kept = [tensor.grad for tensor in touched]
-        for tensor in touched:
-            tensor.grad = None
-        try:
+        with own_gradients_kept(touched):
             self._reducer.take(taken)
             update_only(self._inner, self._close(taken), self._options)
-        finally:
-            for tensor, gradient in zip(touched, kept, strict=True):
-                tensor.grad = gradient
 
     def _close(self, taken: Sequence[native.Due]) -> list[torch.Tensor]:
         """These are not held any more; returns the parameters of which nothing is missing now."""

@@ -31,9 +31,19 @@ class Observer:
         return self._watch.roots if self._watch is not None else ()
 
     @property
+    def owners(self) -> dict[nn.Module, tuple[int, ...]]:
+        """The modules that were called, each with those of the members that it owns."""
+        return self._watch.owners if self._watch is not None else {}
+
+    @property
     def experienced(self) -> bool:
         """Whether a whole step was seen."""
         return self._last is not None
+
+    @property
+    def last(self) -> native.Collected | None:
+        """What the step that ended last collected."""
+        return self._last
 
     def end_step(self) -> None:
         """Remembers the step that ends and gets ready for the next."""
@@ -52,6 +62,18 @@ class Observer:
         """Which members had a sparse gradient in the step that ended last."""
         seen = set(self._last.sparse) if self._last is not None else set()
         return [i in seen for i in range(len(self.members))]
+
+    def strays(self, planned: Sequence[Member], everyone: Sequence[Member]) -> list[Member]:
+        """Gradients that no plan carries yet: sparse ones of members that were dense so far, and
+        those of members that train only by now."""
+        carried = {id(m) for m in planned}
+        sparse = zip(self.members, self.sparse(), strict=True)
+        known = {id(m.tensor) for m in self.members}
+        return [m for m, is_sparse in sparse if is_sparse and id(m) in carried] + [
+            m
+            for m in everyone
+            if m.tensor.requires_grad and m.tensor.grad is not None and id(m.tensor) not in known
+        ]
 
     def gates(self, members: Sequence[Member]) -> list[nn.Module | None]:
         """The module before whose call each of these members has to be updated."""

@@ -13,9 +13,11 @@ from typing import Any
 
 import horovod.torch as stock
 import torch
+from typing_extensions import Self
 
 from deft_horovod.errors import DeftError, NotSupportedError, explain
 from deft_horovod.runtime.engine import Engine
+from deft_horovod.runtime.in_flight import KEY
 from deft_horovod.runtime.members import Member, members_of
 from deft_horovod.runtime.planning import Task
 
@@ -99,7 +101,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         return f"DistributedOptimizer({self.inner!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        self.flush()
+        if self._engine is not None:
+            self._engine.open_gates()
         kept = ("inner", "_members", "_task", "_passes_per_step", "_active")
         return {key: self.__dict__[key] for key in kept}
 
@@ -158,7 +161,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Averages what is not averaged yet and lets the user's optimizer update."""
         if closure is not None:
-            return self.inner.step(self._reduced(closure))
+            loss: Any = self.inner.step(self._reduced(closure))
+            self._after_step()
+            return loss
         if self._should_synchronize:
             self._reduce(hold_gated=True)
         elif self._engine is not None and self._engine.complete:
@@ -171,7 +176,13 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 )
             )
         self._synchronized = False
-        return self.inner.step()
+        done: Any = self.inner.step()
+        self._after_step()
+        return done
+
+    def _after_step(self) -> None:
+        if self._engine is not None:
+            self._engine.after_step()
 
     # torch would wrap step() to run the step hooks; the inner step() runs them already.
     step.hooked = True  # type: ignore[attr-defined]
@@ -213,23 +224,60 @@ class DistributedOptimizer(torch.optim.Optimizer):
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """The user's optimizer's state, with every update applied."""
-        self.flush()
-        return self.inner.state_dict()
+        """The user's optimizer's state.
+
+        Where updates come late it also holds what is on its way, so that training can go on as if
+        it had never stopped. Any rank may call it alone, between steps.
+        """
+        in_flight = None
+        if self._engine is not None:
+            self._require_boundary("state_dict()")
+            in_flight = self._engine.in_flight()
+        state = self.inner.state_dict()
+        return state if in_flight is None else {**state, KEY: in_flight}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Loads the user's optimizer's state. Gradients that are on their way are thrown away."""
+        """Loads the user's optimizer's state, and what was on its way. Gradients that are on their
+        way now are thrown away."""
         if self._engine is not None:
             self._engine.recover()
         self._synchronized = False
         self._should_synchronize = True
-        self.inner.load_state_dict(state_dict)
+        rest = dict(state_dict)
+        in_flight = rest.pop(KEY, None)
+        self.inner.load_state_dict(rest)
+        if self._engine is not None:
+            self._engine.restore(in_flight)
 
     # --- ours --------------------------------------------------------------------------------
     def flush(self) -> None:
-        """Applies every update that is still on its way, so that parameters can be read."""
+        """Applies every update that is still on its way, so that parameters can be read.
+
+        Where updates come late (``stats()["late"]``) all ranks have to call it, between the same
+        two steps.
+        """
         if self._engine is not None:
-            self._engine.open_gates()
+            self._require_boundary("flush()")
+            self._engine.flush()
+
+    def _require_boundary(self, caller: str) -> None:
+        if self._engine is not None and self._engine.late and self._engine.pending:
+            raise DeftError(
+                explain(
+                    f"{caller} was called between backward() and step()",
+                    rank=stock.rank(),
+                    observed="gradients of a step that has not ended",
+                    expected="a call between two steps, since updates come late",
+                    action=f"call step() or zero_grad() before {caller}",
+                )
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self.flush()
 
     def stats(self) -> dict[str, Any]:
         """Times, bytes and messages of this rank; see docs/metrics.md."""

@@ -38,6 +38,19 @@ def require_partial(optimizer: torch.optim.Optimizer, policy: str) -> None:
 
 
 @contextmanager
+def own_gradients_kept(tensors: Sequence[torch.Tensor]) -> Iterator[None]:
+    """Between steps what ``p.grad`` holds belongs to the user: it is put aside and comes back."""
+    kept = [tensor.grad for tensor in tensors]
+    for tensor in tensors:
+        tensor.grad = None
+    try:
+        yield
+    finally:
+        for tensor, gradient in zip(tensors, kept, strict=True):
+            tensor.grad = gradient
+
+
+@contextmanager
 def _restricted(
     optimizer: torch.optim.Optimizer, tensors: Iterable[torch.Tensor], options: Options
 ) -> Iterator[None]:

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 
 import horovod.torch as stock
 
+from deft_horovod.errors import NotSupportedError, explain
 from deft_horovod.plan import Plan
 from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.members import Member
+from deft_horovod.runtime.merging import divide
 from deft_horovod.runtime.stats import StepClock
 from deft_horovod.runtime.waits import Waiter
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+
+@dataclass(frozen=True)
+class Route:
+    """How the messages of one optimizer travel, whatever the plan."""
+
+    channel: Channel
+    links: Mapping[str, native.Link]  # by the names that plans use
+    prefix: str  # of message names
+    deadline_s: float
+    mean_of_merged: bool  # else their sum
 
 
 def open_link(channel: Channel) -> native.HorovodLink:
@@ -28,6 +39,18 @@ def open_link(channel: Channel) -> native.HorovodLink:
     )
 
 
+# One run of a generation: its index in the plan, and its first step.
+_Run = tuple[int, int]
+
+
+def _run(due: native.Due) -> _Run:
+    return due.generation, due.first_step
+
+
+def _steps(due: native.Due) -> int:
+    return due.last_step - due.first_step + 1
+
+
 class PlannedReducer:
     """One plan at work on the dense gradients of an optimizer."""
 
@@ -35,34 +58,45 @@ class PlannedReducer:
         self,
         members: Sequence[Member],
         plan: Plan,
-        channel: Channel,
-        prefix: str,
-        deadline_s: float,
+        route: Route,
         clock: StepClock,
     ) -> None:
         self.members = tuple(members)
         self.plan = plan
+        # Whether anything may be in flight at a boundary, apart from what gates hold.
+        self.late = any(
+            g.apply_step > g.last_step or g.first_step < g.last_step for g in plan.generations
+        )
+        self._mean_of_merged = route.mean_of_merged
         self._clock = clock
         self._attention = False
-        process_set = channel.process_set
+        self.void_runs: set[_Run] = set()
+        self.dropped = 0  # generations that were thrown away
+        process_set = route.channel.process_set
         self.session = native.Session(
             native.Plan(plan.model_dump()),
             [member.tensor for member in members],
-            [open_link(channel) for _ in plan.links],
-            prefix,
+            [route.links[link.name] for link in plan.links],
+            route.prefix,
             process_set.rank(),
             process_set.size(),
         )
-        self._waiter = Waiter(self.session, [m.name for m in members], deadline_s)
+        self._waiter = Waiter(self.session, [m.name for m in members], route.deadline_s)
 
     def finish(self, hold_gated: bool) -> list[native.Due]:
         """Closes the step and takes what is due; returns the gated part if it may be held."""
         self.session.close_step()
         dues = self.session.due()
+        if self.late:
+            # What is applied at this boundary is decided by the plan: the gradients of this step
+            # were packed, and only what is due comes back.
+            self._drop_gradients(range(len(self.members)))
         gated = [due for due in dues if due.gated]
         self.take([due for due in dues if not due.gated] if gated else dues)
         if gated and hold_gated:
-            self._drop_gradients(gated)
+            # What the user sees as p.grad until the gate opens is a local gradient that is already
+            # on its way; leaving it there would let the next backward add to it.
+            self._drop_gradients(self.members_of(gated))
         # Gated messages may be planned for the next forward: only now can those leave.
         self.session.end_step()
         if hold_gated:
@@ -76,7 +110,7 @@ class PlannedReducer:
             return
         with self._clock.exposed():
             self._waiter.wait(dues)
-        self.session.install(dues)
+        self._install(dues)
         self._attention = self._attention or self.session.attention(dues)
         self.session.release(dues)
 
@@ -89,11 +123,61 @@ class PlannedReducer:
         """The parameters that have a part in these generations."""
         return {slot for due in dues for slot in self.session.slots_of(due.bucket)}
 
-    def _drop_gradients(self, held: Sequence[native.Due]) -> None:
-        # What the user sees as p.grad until the gate opens is a local gradient that is already on
-        # its way; leaving it there would let the next backward add to it.
-        for slot in self.members_of(held):
-            self.members[slot].tensor.grad = None
+    def _install(self, dues: Sequence[native.Due]) -> None:
+        valid = [due for due in dues if _run(due) not in self.void_runs]
+        self.dropped += len(dues) - len(valid)
+        self.void_runs -= {_run(due) for due in dues}
+        self.session.install(valid)
+        if not self._mean_of_merged:
+            return
+        for steps in {_steps(due) for due in valid} - {1}:
+            merged = self.members_of(due for due in valid if _steps(due) == steps)
+            divide((self.members[slot].tensor for slot in merged), steps)
+
+    def _drop_gradients(self, slots: Iterable[int]) -> None:
+        for slot in slots:
+            gradient = self.members[slot].tensor.grad
+            if gradient is not None and not gradient.is_sparse:  # those travel the stock way
+                self.members[slot].tensor.grad = None
+
+    # --- between steps -----------------------------------------------------------------------
+    def void(self) -> None:
+        """What holds gradients of the step that has just ended is thrown away once it arrives."""
+        last = self.session.step - 1
+        self.void_runs |= {_run(due) for due in self.session.alive() if due.last_step >= last}
+
+    def settle(self) -> None:
+        """Until everything that may leave by now has arrived. Every rank gets there by itself, so
+        this may be called on one rank alone."""
+        self._waiter.settle()
+
+    def depart(self) -> tuple[list[native.Due], int]:
+        """This rank takes no further step: what has arrived by now, and how much never left.
+
+        Horovod lets no rank join that has a message waiting for others, so what has not left by
+        now cannot leave any more.
+        """
+        if len(self.plan.links) > 1:
+            raise NotSupportedError(
+                explain(
+                    "hvd.join() while a second link is in use",
+                    rank=stock.rank(),
+                    observed=f"links {', '.join(link.name for link in self.plan.links)}",
+                    expected="Horovod's link alone: no other can fill in for a rank that has left",
+                    action="leave second_interface unset, or give every rank as many steps",
+                )
+            )
+        self.settle()
+        alive = self.session.alive()
+        arrived = [due for due in alive if self.session.inspect(due).phase == "reduced"]
+        return arrived, len(alive) - len(arrived)
+
+    def flush(self) -> list[list[native.Due]]:
+        """Ends the cycle: sends all that is left. What is alive, in the order of its boundaries;
+        :meth:`take` each. Every rank has to call it at the same boundary."""
+        self.session.flush()
+        alive = self.session.alive()
+        return [list(dues) for _, dues in groupby(alive, key=lambda due: due.apply_step)]
 
     def close(self) -> None:
         """Nothing more is sent. What is in flight keeps its own memory."""

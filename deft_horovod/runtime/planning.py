@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,9 @@ from deft_horovod.config import Config
 from deft_horovod.errors import PlanError, explain
 from deft_horovod.parameter import Parameter
 from deft_horovod.plan import Plan
+from deft_horovod.plan_file import require_fit
 from deft_horovod.policies.base import Policy, Request
-from deft_horovod.profile import LinkCost
+from deft_horovod.profile import Profile
 from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.groups import Groups
@@ -67,9 +68,7 @@ def _plannable(task: Task, member: Member) -> bool:
     )
 
 
-def _request(
-    task: Task, members: Sequence[Member], observer: Observer, link: LinkCost | None
-) -> Request:
+def _request(task: Task, members: Sequence[Member], profile: Profile) -> Request:
     parameters = []
     for member in members:
         dtype = dtype_name(member.tensor)
@@ -84,19 +83,32 @@ def _request(
         )
     return Request(
         parameters=tuple(parameters),
-        profile=observer.profile(members, link),
+        profile=profile,
         config=task.config,
         groups=task.groups.of(members),
     )
+
+
+def _decide(
+    task: Task, members: Sequence[Member], view: Callable[[Sequence[Member]], Profile]
+) -> Plan:
+    request = _request(task, members, view(members))
+    if not task.config.plan_file:
+        return task.policy.plan(request)
+    plan = Plan.load(task.config.plan_file)
+    require_fit(plan, request.parameters, task.config.plan_file)
+    return plan
 
 
 def assign(
     agreement: Agreement,
     task: Task,
     observer: Observer,
-    link: LinkCost | None,
+    view: Callable[[Sequence[Member]], Profile],
 ) -> Assignment:
     """Decides on one rank, shares, verifies. All ranks call it at the same boundary.
+
+    `view` gives the profile of the members that it is asked for.
 
     A gradient that is sparse on any rank goes the stock way on all.
     """
@@ -114,7 +126,7 @@ def assign(
     failure: Exception | None = None
     if agreement.deciding:
         try:
-            text = task.policy.plan(_request(task, planned, observer, link)).to_json()
+            text = _decide(task, planned, view).to_json()
         except Exception as error:  # noqa: BLE001  # whatever it is, the others wait for an answer
             failure = error
             text = ""

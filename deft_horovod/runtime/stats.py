@@ -45,6 +45,22 @@ class StepClock:
         self._exposed_s = 0.0
         self.steps += 1
 
+    def skip(self) -> None:
+        """What happened since the boundary (planning, measuring) is no part of the next step."""
+        if self._boundary_s is not None:
+            self._boundary_s = time.perf_counter()
+
+    def forget(self) -> None:
+        """Medians begin anew: something else runs from now on."""
+        self._step_us.clear()
+        self._exposed_us.clear()
+        self.skip()
+
+    @property
+    def last_step_us(self) -> float:
+        """The step that has ended last; 0 if it was the first."""
+        return self._step_us[-1] if self._step_us else 0.0
+
     def medians(self) -> dict[str, float]:
         """Medians over the latest steps: step, compute and exposed communication time."""
         if not self._step_us:
@@ -61,6 +77,9 @@ def step_stats(clock: StepClock, planned: PlannedReducer | None) -> dict[str, An
     links: dict[str, dict[str, int]] = {}
     if planned is not None:
         stats["plan"] = planned.plan.hash()
+        stats["late"] = planned.late
+        expected = planned.plan.prediction
+        stats["prediction"] = None if expected is None else expected.model_dump()
         stats["buffer_bytes"] = planned.session.buffer_bytes
         for spec, seen in zip(planned.plan.links, planned.session.link_stats(), strict=True):
             links[spec.name] = {

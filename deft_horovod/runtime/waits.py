@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _NAMED: Final = 5
 _US: Final = 1e6
+_SLICE_S: Final = 0.1  # between two looks at signals
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,30 @@ class Waiter:
             raise stock.HorovodInternalError(failure)
         if missing is not None:
             raise WaitTimeoutError(self._explain(self.session.inspect(dues[missing])))
+
+    def settle(self) -> None:
+        """Until nothing is in flight.
+
+        Raises:
+            HorovodInternalError: Horovod failed.
+            WaitTimeoutError: the deadline passed.
+        """
+        began_s = time.monotonic()
+        while not self.session.wait_idle(_SLICE_S):
+            failure = self.session.failure()
+            if failure is not None:
+                raise stock.HorovodInternalError(failure)
+            if time.monotonic() - began_s > self.deadline_s:
+                raise WaitTimeoutError(
+                    explain(
+                        f"messages in flight did not arrive within {self.deadline_s:g} s",
+                        rank=stock.rank(),
+                        step=self.session.step,
+                        observed="in Horovod's queue: another rank has not sent its part",
+                        expected="every rank reaches this boundary",
+                        action="look for the first rank that failed or is much slower",
+                    )
+                )
 
     def _explain(self, pending: native.Pending) -> str:
         tensors = [self.names[slot] for slot in self.session.slots_of(pending.bucket)]

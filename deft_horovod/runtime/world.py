@@ -29,6 +29,11 @@ class World:
         self._taken[process_set_id] += 1
         return number
 
+    def in_order(self) -> list[Engine]:
+        """The engines that have agreed with their peers, in the same order on all ranks."""
+        agreed = [engine for engine in self.engines if engine.number is not None]
+        return sorted(agreed, key=lambda engine: (engine.process_set_id, engine.number or 0))
+
     def renew(self) -> None:
         """Horovod was initialised anew: nothing that was agreed before holds any more."""
         self._taken.clear()

@@ -46,7 +46,8 @@ def _ends(spans: Sequence[Span], unit: int, cap_units: int, classes: Sequence[ob
             ends.append(span.begin)
             begin = span.begin
         if span.end - begin > cap_units * unit:
-            ends += _cuts(span, unit, cap_units)
+            units = (span.end - span.begin) // unit
+            ends += even_ends(span, unit, -(-units // cap_units))
             begin = span.end
         before = span
     if not ends or ends[-1] != spans[-1].end:
@@ -54,8 +55,7 @@ def _ends(spans: Sequence[Span], unit: int, cap_units: int, classes: Sequence[ob
     return ends
 
 
-def _cuts(span: Span, unit: int, cap_units: int) -> list[int]:
-    """The ends of the pieces of one slot: as few pieces as the cap allows, as even as possible."""
+def even_ends(span: Span, unit: int, pieces: int) -> list[int]:
+    """The ends of the pieces of one slot, as even as cuts at multiples of `unit` can be."""
     units = (span.end - span.begin) // unit
-    pieces = -(-units // cap_units)
     return [span.begin + units * number // pieces * unit for number in range(1, pieces + 1)]

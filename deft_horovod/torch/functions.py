@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import horovod.torch as stock
 import torch
 
 from deft_horovod.runtime.optimizer import DistributedOptimizer
+from deft_horovod.runtime.partial_update import options_of, update_only
 from deft_horovod.runtime.world import world
 
 
@@ -30,9 +33,9 @@ def join(device: int = -1) -> int:
 
     Updates that are still on their way are applied first.
     """
-    engines = list(world().engines)
+    engines = world().in_order()
     for engine in engines:
-        engine.open_gates()
+        engine.depart()
     last = int(stock.join(device))
     for engine in engines:
         engine.rejoin()
@@ -52,9 +55,38 @@ def broadcast_optimizer_state(
         optimizer.flush()
         inner = optimizer.inner
     parameters = [p for group in inner.param_groups for p in group["params"]]
-    before = [] if inner.state else [(p, p.detach().clone(), p.grad) for p in parameters]
-    stock.broadcast_optimizer_state(inner, root_rank, model)
-    with torch.no_grad():
-        for parameter, value, gradient in before:
-            parameter.copy_(value)
-            parameter.grad = gradient
+    with _values_kept([p for p in parameters if p not in inner.state]):
+        _complete_state(inner, parameters)
+        stock.broadcast_optimizer_state(inner, root_rank, model)
+
+
+def _complete_state(inner: torch.optim.Optimizer, parameters: list[torch.Tensor]) -> None:
+    """The same entries on all ranks, in the same order, as Horovod's broadcast takes for granted.
+
+    Where updates come late, or a rank has left early, some parameters have no state yet on some
+    ranks; there a step of zeros makes it.
+    """
+    here = torch.tensor([float(p in inner.state) for p in parameters])
+    anywhere = stock.allreduce(here, op=stock.Sum, name="deft.state.entries")
+    missing = [
+        p
+        for p, mine, others in zip(parameters, here.tolist(), anywhere.tolist(), strict=True)
+        if not mine and others
+    ]
+    for parameter in missing:
+        parameter.grad = torch.zeros_like(parameter)
+    update_only(inner, missing, options_of(inner))
+    ordered = [(p, inner.state.pop(p)) for p in parameters if p in inner.state]
+    inner.state.update(ordered)
+
+
+@contextmanager
+def _values_kept(parameters: list[torch.Tensor]) -> Iterator[None]:
+    before = [(p, p.detach().clone(), p.grad) for p in parameters]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for parameter, value, gradient in before:
+                parameter.copy_(value)
+                parameter.grad = gradient

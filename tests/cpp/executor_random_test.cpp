@@ -249,6 +249,7 @@ TEST(ExecutorRandom, PlansAreVaried) {
     const auto any = [&](const char* what, const auto& items, const auto& test) {
       if (std::any_of(items.begin(), items.end(), test)) ++seen[what];
     };
+    any("begun before its cycle", plan.generations, [](const auto& g) { return g.first_step < 0; });
     any("merged", plan.generations, [](const auto& g) { return g.first_step < g.last_step; });
     any("delayed", plan.generations, [](const auto& g) { return g.apply_step > g.last_step; });
     any("gated", plan.generations, [](const auto& g) { return g.gated; });

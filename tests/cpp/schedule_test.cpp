@@ -47,6 +47,32 @@ TEST(Schedule, NumbersInstancesByTheirStepsAndTakesBuffersInTurn) {
   EXPECT_EQ(buffers, (std::vector<std::int32_t>{0, 0, 1, 2, 2, 0, 1}));
 }
 
+// Steps 2 of one cycle and 0 of the next are merged: the very first such generation has one step.
+TEST(Schedule, AGenerationMayBeginInTheCycleBefore) {
+  Plan plan = test::bare_plan(1);
+  plan.period = 3;
+  plan.buffers = 2;
+  test::add_generation(plan, {.bucket = 0, .first_step = -1, .last_step = 0, .apply_step = 0});
+  test::add_generation(plan, {.bucket = 0, .first_step = 1, .last_step = 1, .apply_step = 1});
+  plan.validate();
+  const Schedule schedule(plan);
+  const Instance first{0, 0};
+  const Instance second{0, 1};
+  EXPECT_EQ(schedule.collecting(0, 0), first);
+  EXPECT_EQ(schedule.collecting(0, 1), (Instance{1, 0}));
+  EXPECT_EQ(schedule.collecting(0, 2), second);
+  EXPECT_EQ(schedule.collecting(0, 3), second);
+  EXPECT_EQ(schedule.first_step(first), 0);
+  EXPECT_EQ(schedule.last_step(first), 0);
+  EXPECT_EQ(schedule.first_step(second), 2);
+  EXPECT_EQ(schedule.last_step(second), 3);
+  EXPECT_EQ(schedule.starting_at(0, 0), first);
+  EXPECT_EQ(schedule.starting_at(0, 2), second);
+  EXPECT_EQ(schedule.number(first), 0);
+  EXPECT_EQ(schedule.number({1, 0}), 1);
+  EXPECT_EQ(schedule.number(second), 2);
+}
+
 TEST(Schedule, NothingIsDueBeforeItsFirstCycle) {
   const Plan plan = example();
   const Schedule schedule(plan);

@@ -62,10 +62,13 @@ void random_layout(Plan& plan, std::mt19937& random) {
 void random_generations(Plan& plan, std::mt19937& random) {
   for (std::size_t bucket = 0; bucket < plan.buckets.size(); ++bucket) {
     const std::int32_t delay = pick(random, 0, 2);  // one for the bucket: applied in order
+    const std::int32_t begin = pick(random, 0, 1) * pick(random, 0, plan.period - 1);
     for (std::int32_t first = 0; first < plan.period;) {
       const std::int32_t last = pick(random, first, plan.period - 1);
-      plan.generations.push_back(
-          {static_cast<std::int32_t>(bucket), first, last, last + delay, pick(random, 0, 3) == 0});
+      // One that would end in the next cycle is that one's, and begins in the cycle before.
+      const std::int32_t shift = last + begin < plan.period ? begin : begin - plan.period;
+      plan.generations.push_back({static_cast<std::int32_t>(bucket), first + shift, last + shift,
+                                  last + shift + delay, pick(random, 0, 3) == 0});
       first = last + 1;
     }
   }

@@ -25,18 +25,21 @@ def _slots_and_buckets(pick):
 
 
 def _generations(pick, bucket, period):
-    starts = sorted({0, *(pick.randrange(period) for _ in range(pick.randint(0, 2)))})
-    ends = [*(start - 1 for start in starts[1:]), period - 1]
-    return [
-        Generation(
-            bucket=bucket,
-            first_step=first,
-            last_step=last,
-            apply_step=last + pick.choice([0, 0, 1, 2]),
-            gated=pick.random() < 0.3,
+    starts = sorted({pick.choice([0, pick.randrange(period)]) for _ in range(pick.randint(1, 3))})
+    ends = [*(start - 1 for start in starts[1:]), starts[0] - 1 + period]
+    generations = []
+    for first, last in zip(starts, ends, strict=True):
+        cycle = period if last >= period else 0  # it ends in the next one, so it began before it
+        generations.append(
+            Generation(
+                bucket=bucket,
+                first_step=first - cycle,
+                last_step=last - cycle,
+                apply_step=last - cycle + pick.choice([0, 0, 1, 2]),
+                gated=pick.random() < 0.3,
+            )
         )
-        for first, last in zip(starts, ends, strict=True)
-    ]
+    return generations
 
 
 def _tasks(pick, index, generation, links):

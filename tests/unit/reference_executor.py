@@ -53,7 +53,7 @@ class ReferenceExecutor:
         """Absolute: the first and the last step it carries, and the one it is applied at."""
         spec = self.plan.generations[generation]
         shift = cycle * self.plan.period
-        return spec.first_step + shift, spec.last_step + shift, spec.apply_step + shift
+        return max(0, spec.first_step + shift), spec.last_step + shift, spec.apply_step + shift
 
     def in_flight(self, link):
         return [run for run in self.sent[link] if run not in self.done]

@@ -90,7 +90,12 @@ def test_the_good_plan_is_good():
         (
             "coverage",
             {"generations": (Generation(bucket=0), Generation(bucket=1, last_step=1))},
-            "generation 1 does not lie",
+            "generation 1 does not end in the period",
+        ),
+        (
+            "coverage",
+            {"generations": (Generation(bucket=0), Generation(bucket=1, first_step=-1))},
+            "generation 1 does not end in the period, or is longer",
         ),
         ("coverage", {"tasks": (Task(generation=0),)}, "generation 1 never travels"),
     ],
@@ -179,14 +184,20 @@ def test_the_messages_of_a_generation_run_in_turn():
 def timetables(draw):
     """Generations of one bucket that cover a period, with delays."""
     period = draw(st.integers(1, 6))
-    starts = sorted({0, *draw(st.lists(st.integers(0, period - 1)))})
-    ends = [*(start - 1 for start in starts[1:]), period - 1]
-    return period, [
-        Generation(
-            bucket=0, first_step=start, last_step=end, apply_step=end + draw(st.integers(0, 7))
+    starts = sorted(draw(st.sets(st.integers(0, period - 1), min_size=1)))
+    ends = [*(start - 1 for start in starts[1:]), starts[0] - 1 + period]
+    timetable = []
+    for start, end in zip(starts, ends, strict=True):
+        shift = period if end >= period else 0  # such a one began in the cycle before
+        timetable.append(
+            Generation(
+                bucket=0,
+                first_step=start - shift,
+                last_step=end - shift,
+                apply_step=end - shift + draw(st.integers(0, 7)),
+            )
         )
-        for start, end in zip(starts, ends, strict=True)
-    ]
+    return period, sorted(timetable, key=lambda generation: generation.first_step)
 
 
 @given(timetables(), st.integers(1, 10))

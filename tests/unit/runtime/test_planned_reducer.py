@@ -11,7 +11,7 @@ from deft_horovod.policies.base import Request
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.members import Member
-from deft_horovod.runtime.planned_reducer import PlannedReducer
+from deft_horovod.runtime.planned_reducer import PlannedReducer, Route, open_link
 from deft_horovod.runtime.stats import StepClock
 
 
@@ -34,7 +34,8 @@ def reducer(policy, prefix, shapes=((3,), (40, 40), (2, 2))):
     )
     channel = Channel(stock.Sum, stock.Compression.none, 1.0, False, stock.global_process_set)
     plan = policies.get(policy).plan(request)
-    return PlannedReducer(mine, plan, channel, prefix, 10.0, StepClock())
+    links = {link.name: open_link(channel) for link in plan.links}
+    return PlannedReducer(mine, plan, Route(channel, links, prefix, 10.0, False), StepClock())
 
 
 @pytest.mark.parametrize("policy", ["wfbp", "bucket", "priority"])

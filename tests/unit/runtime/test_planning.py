@@ -46,26 +46,30 @@ def observed(*tensors):
     return Observer(members, 1, watch_forward=False)
 
 
+def made_of(agreement, given, observer):
+    return assign(agreement, given, observer, lambda members: observer.profile(members, None))
+
+
 def test_the_deciding_rank_plans_for_all_and_all_verify():
     observer, echo = observed(torch.ones(3), torch.ones(5)), Echo()
-    made = assign(echo, task(), observer, None)
+    made = made_of(echo, task(), observer)
     assert made.planned == observer.members
     assert made.stock == ()
     assert echo.equal == [{"plan": made.plan.hash()}]
-    other = assign(Echo(deciding=False, shared=made.plan.to_json()), task(), observer, None)
+    other = made_of(Echo(deciding=False, shared=made.plan.to_json()), task(), observer)
     assert other.plan == made.plan
 
 
 def test_what_is_sparse_on_any_rank_goes_the_stock_way_on_all():
     observer = observed(torch.ones(3), torch.ones(5), torch.ones(7))
-    made = assign(Echo(sparse_elsewhere={1}), task(), observer, None)
+    made = made_of(Echo(sparse_elsewhere={1}), task(), observer)
     assert [m.name for m in made.planned] == ["p0", "p2"]
     assert [m.name for m in made.stock] == ["p1"]
     assert [slot.name for slot in made.plan.slots] == ["p0", "p2"]
 
 
 def test_what_has_no_wire_goes_the_stock_way():
-    made = assign(Echo(), task(), observed(torch.ones(3), torch.ones(3).to(torch.cfloat)), None)
+    made = made_of(Echo(), task(), observed(torch.ones(3), torch.ones(3).to(torch.cfloat)))
     assert [m.name for m in made.stock] == ["p1"]
 
 
@@ -74,7 +78,7 @@ def test_what_has_no_wire_goes_the_stock_way():
 )
 def test_without_anything_to_plan_there_is_no_plan(given):
     observer = observed(torch.ones(3))
-    made = assign(Echo(), given, observer, None)
+    made = made_of(Echo(), given, observer)
     assert made.plan is None
     assert made.stock == observer.members
 
@@ -91,20 +95,20 @@ def test_a_policy_that_fails_stops_every_rank():
     given = task()
     broken = Task(Fails(), given.config, given.channel, given.groups)
     with pytest.raises(ZeroDivisionError):
-        assign(Echo(), broken, observed(torch.ones(3)), None)
+        made_of(Echo(), broken, observed(torch.ones(3)))
     with pytest.raises(PlanError, match="could not make a plan") as caught:
-        assign(Echo(deciding=False, shared=""), broken, observed(torch.ones(3)), None)
+        made_of(Echo(deciding=False, shared=""), broken, observed(torch.ones(3)))
     assert "rank 0" in str(caught.value)
 
 
 def test_a_plan_that_was_cut_on_its_way_is_refused():
     with pytest.raises(PlanError):
-        assign(Echo(deciding=False, shared='{"version":1'), task(), observed(torch.ones(3)), None)
+        made_of(Echo(deciding=False, shared='{"version":1'), task(), observed(torch.ones(3)))
 
 
 def test_compression_is_a_wire_of_the_plan():
     given = task(compression=stock.Compression.fp16)
-    made = assign(Echo(), given, observed(torch.ones(3)), None)
+    made = made_of(Echo(), given, observed(torch.ones(3)))
     assert {(a.dtype, a.wire) for a in made.plan.arenas} == {("float32", "float16")}
     assert isinstance(made.plan, Plan)
 

@@ -1,0 +1,46 @@
+// C10dLink. Its process group is made in Python: the headers of torch's wheel do not suffice for
+// it.
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include <chrono>
+
+#include "bindings/bindings.h"
+#include "torch/c10d_link.h"
+
+namespace py = pybind11;
+
+namespace deft {
+
+namespace {
+
+std::shared_ptr<C10dLink> make_link(c10d::Backend& group, std::string path,
+                                    std::vector<std::int32_t> ranks, bool average, double prescale,
+                                    double postscale) {
+  C10dLinkOptions options;
+  options.path = std::move(path);
+  options.ranks = std::move(ranks);
+  options.reduction = average ? Reduction::kAverage : Reduction::kSum;
+  options.prescale = prescale;
+  options.postscale = postscale;
+  // Shared with Python's object: torch keeps these in a holder of its own, not an intrusive_ptr.
+  auto shared = c10::intrusive_ptr<c10d::Backend>::reclaim_copy(&group);
+  return std::make_shared<C10dLink>(std::move(shared), std::move(options));
+}
+
+}  // namespace
+
+void bind_c10d(const py::module_& module) {
+  py::class_<C10dLink, Link, std::shared_ptr<C10dLink>>(
+      module, "C10dLink", "Messages through a process group of torch.distributed.")
+      .def(py::init(&make_link), py::arg("group"), py::arg("path"), py::arg("ranks"),
+           py::arg("average") = true, py::arg("prescale") = 1.0, py::arg("postscale") = 1.0)
+      .def(
+          "wait_idle",
+          [](const C10dLink& link, double timeout_s) {
+            return link.wait_idle(
+                std::chrono::microseconds(static_cast<std::int64_t>(timeout_s * 1e6)));
+          },
+          py::arg("timeout_s"), py::call_guard<py::gil_scoped_release>());
+}
+
+}  // namespace deft

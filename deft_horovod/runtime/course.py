@@ -1,0 +1,155 @@
+"""The course of a training job: which policy runs when, and what is measured on the way.
+
+A policy that needs nothing but a first impression runs from the second step on. One that plans from
+measurements starts with the stock way while the profile is taken; plans that are late on purpose
+wait for the warm-up; `auto` lets its candidates take turns and keeps the fastest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Final, Literal
+
+from deft_horovod import policies
+from deft_horovod.config import Config
+
+STOCK: Final = "stock"
+_SYNCHRONOUS: Final = "least_stale"
+_CANDIDATES: Final = (STOCK, "bucket", "priority", _SYNCHRONOUS)
+
+
+@dataclass(frozen=True)
+class Leg:
+    """A run of steps with one policy."""
+
+    kind: Literal["profile", "warmup", "trial", "settled"]
+    policy: str
+    late: bool = False  # whether its plans may apply updates late, as far as the options allow
+    steps: int = 0  # 0: to the end of training
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How stale a policy's updates may be."""
+
+    max_delay: int
+    max_merge: int
+
+    @property
+    def late(self) -> bool:
+        """Whether anything but exact synchronous training is allowed."""
+        return self.max_delay > 0 or self.max_merge > 1
+
+
+def limits(config: Config, policy: str) -> Limits:
+    """What the options say, and what a policy takes for granted where they say nothing."""
+    delayed = policy == "deft"
+    delay = config.max_delay if config.max_delay is not None else int(delayed)
+    merge = config.max_merge if config.max_merge is not None else (4 if delayed else 1)
+    return Limits(delay, merge)
+
+
+def itinerary(policy: str, config: Config, steps_done: int) -> tuple[Leg, ...]:
+    """The legs that lie ahead. After trials the last leg is still to be chosen."""
+    if not policies.get(policy).measures or config.plan_file:
+        return (Leg("settled", policy, late=bool(config.plan_file)),)
+    profiled = max(1, config.profile_warmup_steps) + config.profile_steps
+    legs = [Leg("profile", STOCK, steps=profiled)]
+    late = limits(config, policy).late
+    wait = config.warmup_steps - steps_done - profiled
+    if late and wait > 0:
+        legs.append(Leg("warmup", _SYNCHRONOUS, steps=wait))
+    if policy != "auto":
+        return (*legs, Leg("settled", policy, late=late))
+    candidates = [Leg("trial", name, steps=1 + config.trial_steps) for name in _CANDIDATES]
+    if late:
+        candidates.append(Leg("trial", _SYNCHRONOUS, late=True, steps=1 + config.trial_steps))
+    return (*legs, *(leg for _ in range(config.trial_rounds) for leg in candidates))
+
+
+@dataclass
+class Course:
+    """Where a job is on its way."""
+
+    policy: str
+    config: Config
+    legs: tuple[Leg, ...] = ()
+    done: int = 0  # steps before the first leg
+    _place: int = 0
+    steps: int = 0  # in this leg
+    _seen_us: list[float] = field(default_factory=list)
+    _trials: dict[tuple[str, bool], list[float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.restart(0)
+
+    @property
+    def leg(self) -> Leg:
+        """The current one."""
+        return self.legs[self._place]
+
+    @property
+    def trials(self) -> Mapping[tuple[str, bool], float]:
+        """Of each candidate (policy, late) the median step time, of this rank, in microseconds."""
+        return {key: median(times) for key, times in self._trials.items()}
+
+    def restart(self, steps_done: int) -> None:
+        """Everything has to be measured again."""
+        self.done = steps_done
+        self.legs = itinerary(self.policy, self.config, steps_done)
+        self._place = self.steps = 0
+        self._seen_us.clear()
+        self._trials.clear()
+
+    def step(self, step_us: float) -> bool:
+        """A step has ended. True when its leg has ended with it."""
+        self.steps += 1
+        if self.leg.kind == "trial" and self.steps > 1:  # the first one still fills the link
+            self._seen_us.append(step_us)
+        return self.steps == self.leg.steps
+
+    def catch_up(self, steps: int) -> bool:
+        """Another rank has run so many steps of this leg. True if it is over."""
+        self.steps = steps
+        return 0 < self.leg.steps <= steps
+
+    @property
+    def undecided(self) -> bool:
+        """Whether this is the last trial, so that somebody has to choose what comes next."""
+        return self.leg.kind == "trial" and self._place + 1 == len(self.legs)
+
+    def end_trial(self) -> None:
+        """Books what the current leg has measured."""
+        if self.leg.kind == "trial":
+            self._trials.setdefault((self.leg.policy, self.leg.late), []).extend(self._seen_us)
+        self._seen_us.clear()
+
+    def proceed(self) -> None:
+        """On to the next leg."""
+        self._place += 1
+        self.steps = 0
+
+    def settle(self, policy: str, late: bool) -> None:
+        """The choice is made."""
+        self.legs = (*self.legs, Leg("settled", policy, late=late))
+        self.proceed()
+
+
+def choose(times_us: Mapping[tuple[str, bool], float], min_gain: float) -> tuple[str, bool]:
+    """The fastest, unless it gains less over the stock way than is asked for.
+
+    Of several that are within half of that of the fastest, the one listed first: the simpler one.
+    """
+    stock_us = times_us[STOCK, False]
+    fastest_us = min(times_us.values())
+    if fastest_us >= stock_us * (1.0 - min_gain):
+        return STOCK, False
+    near_us = fastest_us * (1.0 + min_gain / 2)
+    return next(key for key, us in times_us.items() if us <= near_us and key != (STOCK, False))
+
+
+def slowest(of_ranks: Sequence[Mapping[tuple[str, bool], float]]) -> dict[tuple[str, bool], float]:
+    """A synchronous step is as slow as its slowest rank."""
+    return {key: max(times[key] for times in of_ranks) for key in of_ranks[0]}

@@ -1,0 +1,209 @@
+"""Measures what links cost, with messages of scratch memory that really travel.
+
+Messages go as a plan would send them: a few in flight, the same names again and again, negotiation
+and Horovod's cycle included. The time of a message is that of a run of equal messages divided by
+their number. All ranks send the same messages in the same order; which ones, the lowest rank
+decides from a first look at the link, so that a slow link takes no longer than a fast one.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from statistics import median
+from typing import Final
+
+from deft_horovod.profile import LinkCost, LinkProfile, LinkSample
+from deft_horovod.record import Part, Record
+from deft_horovod.runtime.agreement import Agreement
+from deft_horovod.runtime.message_stream import Limits, Link, MessageStream
+from deft_horovod.solver.link_cost import fit_samples, residual
+from deft_horovod.solver.probe_plan import SMALLEST_BYTES, ProbePlan, probe_plan
+
+_LOG: Final = logging.getLogger("deft_horovod")
+_US: Final = 1e6
+_GROWTH: Final = 16
+# Of the time for a link: no message of the first look shall take more than this, and all that is
+# sent afterwards fits into that.
+_LOOK_SHARE: Final = 0.1
+_MEASURE_SHARE: Final = 0.75
+_MOST_BUSY_ROUNDS: Final = 100
+
+_Samples = tuple[LinkSample, ...]
+_TimesUs = dict[int, list[float]]
+
+
+class _Fit(Part):
+    """One link: the times that count, and the line through them."""
+
+    samples: _Samples
+    cost: LinkCost
+
+
+class _Measured(Record):
+    """What one rank measured, link by link."""
+
+    links: tuple[_Samples, ...]
+
+
+class _Agreed(Record):
+    """What holds for all ranks, link by link."""
+
+    links: tuple[_Fit, ...]
+
+
+def probe_links(
+    agreement: Agreement, links: Mapping[str, Link], prefix: str, limits: Limits
+) -> tuple[LinkProfile, ...]:
+    """The cost of every link, the same on all ranks.
+
+    All ranks call it together, while no other message is on its way; `prefix` begins the names of
+    the messages. It takes `limits.budget_s` for each link, and as much again for all at once if
+    there are several.
+    """
+    if agreement.deciding:
+        _LOG.info("measuring links (%s), up to %g s each", ", ".join(links), limits.budget_s)
+    streams = [MessageStream(link, f"{prefix}.{name}", limits) for name, link in links.items()]
+    plans, alone = [], []
+    for stream in streams:
+        plans.append(_first_look(agreement, stream, limits))
+        alone.append(_measure(agreement, stream, plans[-1], limits))
+    fits = _agree(agreement, alone)
+    busy: Sequence[_Fit | None] = [None] * len(fits)
+    if len(fits) > 1:
+        rounds = _busy_rounds(plans, [fit.cost for fit in fits], limits)
+        busy = _agree(agreement, _all_at_once(streams, plans, rounds))
+    profiles = tuple(
+        LinkProfile(
+            name=name,
+            cost=fit.cost,
+            busy_cost=None if beside is None else beside.cost,
+            samples=fit.samples,
+            residual=residual(fit.samples, fit.cost),
+        )
+        for name, fit, beside in zip(links, fits, busy, strict=True)
+    )
+    if agreement.deciding:
+        for profile in profiles:
+            _LOG.info("%s", describe(profile))
+    return profiles
+
+
+def describe(profile: LinkProfile) -> str:
+    """One line for people."""
+    cost = profile.cost
+    rate = f" + {1 / cost.beta_us_per_byte:.4g} MB/s" if cost.beta_us_per_byte > 0 else ""
+    largest_bytes = max((sample.size_bytes for sample in profile.samples), default=0)
+    return (
+        f"link '{profile.name}': {cost.alpha_us:.0f} us a message{rate} ({len(profile.samples)} "
+        f"sizes up to {largest_bytes} bytes, {profile.residual:.0%} off the line)"
+    )
+
+
+def _first_look(agreement: Agreement, stream: MessageStream, limits: Limits) -> ProbePlan:
+    """Growing messages, one at a time, until they take long; then what to send is decided."""
+    samples: list[LinkSample] = []
+    size_bytes = SMALLEST_BYTES
+    go_on = True
+    while go_on:
+        stream.reserve(size_bytes)
+        stream.run_us(size_bytes, 1)
+        samples.append(LinkSample(size_bytes=size_bytes, time_us=stream.run_us(size_bytes, 1)))
+        size_bytes *= _GROWTH
+        # Of the first message the time says nothing about bytes.
+        fast = samples[-1].time_us * _GROWTH <= limits.budget_s * _LOOK_SHARE * _US
+        wanted = size_bytes <= limits.largest_bytes and (fast or len(samples) == 1)
+        go_on = _decided(agreement, wanted)
+    text = None
+    rough = fit_samples(samples)
+    if agreement.deciding and rough is not None:
+        budget_us = limits.budget_s * _MEASURE_SHARE * _US
+        text = probe_plan(rough, limits.largest_bytes, budget_us).to_json()
+    return ProbePlan.from_json(agreement.share(text))
+
+
+def _measure(
+    agreement: Agreement, stream: MessageStream, plan: ProbePlan, limits: Limits
+) -> _Samples:
+    """The medians of rounds over the sizes; fewer rounds if they take longer than expected."""
+    stream.reserve(max(plan.sizes_bytes))
+    ends_s = time.perf_counter() + limits.budget_s * _MEASURE_SHARE
+    for size_bytes in plan.sizes_bytes:
+        stream.run_us(size_bytes, min(plan.messages, limits.in_flight))
+    times_us: _TimesUs = {size: [] for size in plan.sizes_bytes}
+    for number in range(plan.rounds):
+        if number and not _decided(agreement, time.perf_counter() < ends_s):
+            break
+        _round(stream, plan, times_us)
+    return _medians(times_us)
+
+
+def _all_at_once(
+    streams: Sequence[MessageStream], plans: Sequence[ProbePlan], rounds: Sequence[int]
+) -> list[_Samples]:
+    """Every link goes through its rounds while the others do."""
+
+    def repeat(stream: MessageStream, plan: ProbePlan, count: int) -> _Samples:
+        times_us: _TimesUs = {size: [] for size in plan.sizes_bytes}
+        for _ in range(count):
+            _round(stream, plan, times_us)
+        return _medians(times_us)
+
+    with ThreadPoolExecutor(len(streams)) as threads:
+        running = [
+            threads.submit(repeat, *work) for work in zip(streams, plans, rounds, strict=True)
+        ]
+        try:
+            return [run.result() for run in running]
+        except BaseException:
+            for stream in streams:
+                stream.stop()
+            raise
+
+
+def _round(stream: MessageStream, plan: ProbePlan, times_us: _TimesUs) -> None:
+    for size_bytes in plan.sizes_bytes:
+        times_us[size_bytes].append(stream.run_us(size_bytes, plan.messages))
+
+
+def _busy_rounds(
+    plans: Sequence[ProbePlan], costs: Sequence[LinkCost], limits: Limits
+) -> list[int]:
+    """How often each link goes through its sizes so that all are busy for equally long."""
+    round_us = [plan.round_us(cost) for plan, cost in zip(plans, costs, strict=True)]
+    planned_us = max(plan.rounds * us for plan, us in zip(plans, round_us, strict=True))
+    longest_us = max(*round_us, min(planned_us, limits.budget_s * _US))
+    return [min(_MOST_BUSY_ROUNDS, max(1, round(longest_us / max(us, 1.0)))) for us in round_us]
+
+
+def _medians(times_us: _TimesUs) -> _Samples:
+    return tuple(
+        LinkSample(size_bytes=size, time_us=median(times)) for size, times in times_us.items()
+    )
+
+
+def _decided(agreement: Agreement, yes: bool) -> bool:
+    """What the deciding rank says."""
+    text = ("yes" if yes else "no") if agreement.deciding else None
+    return agreement.share(text) == "yes"
+
+
+def _agree(agreement: Agreement, mine: Sequence[_Samples]) -> tuple[_Fit, ...]:
+    """From every rank's times the slowest, and the line through them, for each link."""
+    texts = agreement.collect(_Measured(links=tuple(mine)).to_json())
+    text = None
+    if agreement.deciding:
+        everyone = [_Measured.from_json(other).links for other in texts]
+        text = _Agreed(links=tuple(map(_fit, zip(*everyone, strict=True)))).to_json()
+    return _Agreed.from_json(agreement.share(text)).links
+
+
+def _fit(of_ranks: Sequence[_Samples]) -> _Fit:
+    slowest = tuple(
+        LinkSample(size_bytes=same[0].size_bytes, time_us=max(s.time_us for s in same))
+        for same in zip(*of_ranks, strict=True)
+    )
+    cost = fit_samples(slowest)
+    return _Fit(samples=slowest, cost=cost or LinkCost(alpha_us=0.0, beta_us_per_byte=0.0))

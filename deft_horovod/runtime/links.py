@@ -1,0 +1,58 @@
+"""The links of one optimizer: Horovod's own, and a second one where the options name it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from deft_horovod.config import Config
+from deft_horovod.profile import HOROVOD_LINK, LinkProfile
+from deft_horovod.runtime.agreement import Agreement
+from deft_horovod.runtime.channel import Channel
+from deft_horovod.runtime.link_probe import probe_links
+from deft_horovod.runtime.members import Member
+from deft_horovod.runtime.message_stream import Limits
+from deft_horovod.runtime.planned_reducer import open_link
+from deft_horovod.runtime.second_link import open_second_link
+
+if TYPE_CHECKING:
+    from deft_horovod import _C as native
+
+SECOND_LINK: Final = "second"
+_LARGEST_PROBE_BYTES: Final = 16 << 20
+
+
+class Links:
+    """Opened when the ranks have met, by the names that plans use."""
+
+    def __init__(self, channel: Channel, config: Config) -> None:
+        self.opened: Mapping[str, native.Link] = {}
+        self._channel = channel
+        self._config = config
+        self._number = 0
+        self._probes = 0
+
+    def open(self, agreement: Agreement, number: int) -> None:
+        """Ready to carry messages; `number` is that of the optimizer."""
+        self._number = number
+        self.opened = {HOROVOD_LINK: open_link(self._channel)}
+        if self._config.second_interface:
+            second = open_second_link(
+                self._channel, self._config.second_interface, self._config.deadline_s, agreement
+            )
+            self.opened = {**self.opened, SECOND_LINK: second}
+
+    def close(self) -> None:
+        """What they were opened for is gone."""
+        self.opened = {}
+
+    def probe(self, agreement: Agreement, members: Sequence[Member]) -> tuple[LinkProfile, ...]:
+        """What each link costs, measured now; with nothing else in flight."""
+        self._probes += 1
+        largest = max((m.tensor.numel() * m.tensor.element_size() for m in members), default=0)
+        limits = Limits(
+            deadline_s=self._config.deadline_s,
+            largest_bytes=min(max(largest, 1 << 16), _LARGEST_PROBE_BYTES),
+        )
+        prefix = f"deft.{self._number}.probe.{self._probes}"
+        return probe_links(agreement, self.opened, prefix, limits)

@@ -1,0 +1,253 @@
+"""The pilot of one optimizer: what runs next, and why.
+
+It follows the course, takes the profile on the way, lets candidates be compared by all ranks, and
+notices when steps or messages take longer than they did when the plan was made. Every decision is
+made from numbers that all ranks have, at a boundary that all ranks know.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import horovod.torch as stock
+import torch
+
+from deft_horovod import policies
+from deft_horovod.profile import LinkCost, Profile
+from deft_horovod.runtime.agreement import Agreement
+from deft_horovod.runtime.course import Course, Leg, choose, limits, slowest
+from deft_horovod.runtime.drift import Drift
+from deft_horovod.runtime.links import Links
+from deft_horovod.runtime.members import Member
+from deft_horovod.runtime.observation import Observer
+from deft_horovod.runtime.planned_reducer import PlannedReducer
+from deft_horovod.runtime.planning import Task
+from deft_horovod.runtime.profiler import Profiler
+from deft_horovod.runtime.stats import StepClock
+from deft_horovod.runtime.verdict import settled_line, trial_line
+from deft_horovod.solver.link_cost import Sample, fit_link
+
+_LOG: Final = logging.getLogger("deft_horovod")
+_REPORT_AFTER_STEPS: Final = 10  # with the final plan
+
+
+class Pilot:
+    """Decides for one optimizer."""
+
+    def __init__(self, task: Task, inner: torch.optim.Optimizer) -> None:
+        self.due = False  # whether a new plan is wanted at this boundary, on all ranks alike
+        self.links = Links(task.channel, task.config)
+        self._whole_task = task
+        self._inner = inner
+        self._course = Course(task.policy.name, task.config)
+        self._drift = Drift(task.config.drift, task.config.drift_steps)
+        self._profiler: Profiler | None = None
+        self._profile: Profile | None = None  # of the members in `_profiled`
+        self._profiled: tuple[Member, ...] = ()
+        self._link: LinkCost | None = None  # seen in messages, without a profile
+        self._asked = False
+        self._steps_with_plan = 0
+        self._reasons: Counter[str] = Counter()
+
+    # --- what runs now -----------------------------------------------------------------------
+    @property
+    def leg(self) -> Leg:
+        """The current part of the course."""
+        return self._course.leg
+
+    @property
+    def task(self) -> Task:
+        """The task as the current leg has it: another policy, or limits that are tighter."""
+        return self._task_of(self.leg)
+
+    def _task_of(self, leg: Leg) -> Task:
+        config = self._whole_task.config
+        allowed = limits(config, leg.policy)
+        now = {
+            "max_delay": allowed.max_delay if leg.late else 0,
+            "max_merge": allowed.max_merge if leg.late else 1,
+        }
+        return replace(
+            self._whole_task,
+            policy=policies.get(leg.policy),
+            config=config.model_copy(update=now),
+        )
+
+    @property
+    def impatient(self) -> bool:
+        """Whether the policy plans from the first impression instead of a profile."""
+        task = self._whole_task
+        return not task.policy.measures and not task.config.plan_file
+
+    def view(self, observer: Observer) -> Callable[[Sequence[Member]], Profile]:
+        """The profile of any members, as far as it is known."""
+
+        def profile_of(members: Sequence[Member]) -> Profile:
+            if self._profile is None:
+                return observer.profile(members, self._link)
+            place = {id(member): i for i, member in enumerate(self._profiled)}
+            return self._profile.select([place[id(member)] for member in members])
+
+        return profile_of
+
+    # --- boundaries --------------------------------------------------------------------------
+    def begin_boundary(self) -> None:
+        """The optimizer asks for its averages."""
+        if self._profiler is not None:
+            self._profiler.begin_boundary()
+
+    def skip_step(self) -> None:
+        """The gradients of this step were thrown away."""
+        if self._profiler is not None:
+            self._profiler.skip_step()
+
+    def boundary(
+        self, clock: StepClock, planned: PlannedReducer | None, *, changed: bool, strays: bool
+    ) -> bool:
+        """A step has ended. True when this rank wants a new plan and has to ask the others."""
+        if self._profiler is not None:
+            self._profiler.end_boundary()
+        self._steps_with_plan += 1
+        leg_over = self._course.step(clock.last_step_us)
+        wants = changed or strays or self._has_learnt()
+        if self.leg.kind == "settled":
+            wants = self._settled(clock, planned) or wants
+        # Without a plan there are no headers to ask in; the program is the same on all ranks.
+        asked = changed if planned is None else planned.take_attention()
+        self._asked = self._asked or asked
+        self.due = self.due or leg_over or asked
+        return wants
+
+    def _settled(self, clock: StepClock, planned: PlannedReducer | None) -> bool:
+        """Reports once what came out, and from then on looks for drift."""
+        if self._steps_with_plan == _REPORT_AFTER_STEPS and self._profile is not None:
+            plan = planned.plan if planned is not None else None
+            if stock.rank() == min(self._whole_task.channel.process_set.ranks):
+                step_us = clock.medians()["step_us"]
+                _LOG.warning("%s", settled_line(self._profile, plan, step_us))
+        if self.impatient:
+            return False
+        before = self._drift.reason
+        drifted = self._drift.seen(clock.last_step_us, planned)
+        if drifted and not before:
+            _LOG.warning("deft_horovod: rank %d: %s", stock.rank(), self._drift.reason)
+        return drifted
+
+    def _has_learnt(self) -> bool:
+        """A policy without a profile plans again once it has seen some messages travel."""
+        after = self._whole_task.policy.replan_after_steps
+        return (
+            self.impatient
+            and after is not None
+            and self._link is None
+            and self._steps_with_plan >= after
+        )
+
+    def turn(
+        self, agreement: Agreement, observer: Observer, planned: PlannedReducer | None
+    ) -> None:
+        """Decides what comes next. All ranks are here, and nothing is in flight."""
+        self.due = False
+        asked, self._asked = self._asked, False
+        self._steps_with_plan = 0
+        self._drift.restart()
+        if asked:
+            self._reasons["asked by a rank"] += 1
+        if self.impatient:
+            self._link = _measured(planned) or self._link
+        elif asked:
+            self._restart(observer)
+        else:
+            self._end_leg(agreement)
+
+    def _restart(self, observer: Observer) -> None:
+        """Everything is measured again, stock Horovod first."""
+        self._course.restart(self._whole_task.config.warmup_steps)
+        self._profile = None
+        self._profiler = None
+        if self.leg.kind == "profile":
+            config = self._whole_task.config
+            self._profiled = observer.members
+            self._profiler = Profiler(
+                observer, self._inner, config.profile_warmup_steps, config.profile_steps
+            )
+
+    def _end_leg(self, agreement: Agreement) -> None:
+        self._reasons[f"end of {self.leg.kind}"] += 1
+        if self._profiler is not None:
+            links = self.links.probe(agreement, self._profiled)
+            self._profile = self._profiler.profile(agreement, self._profiled, links)
+            self._profiler = None
+        self._course.end_trial()
+        if not self._course.undecided:
+            self._course.proceed()
+            return
+        times = self._course.trials
+        of_ranks = agreement.gather(list(times.values()))
+        whole = slowest([dict(zip(times, row, strict=True)) for row in of_ranks])
+        chosen = choose(whole, self._whole_task.config.min_gain)
+        self._course.settle(*chosen)
+        if stock.rank() == agreement.decider:
+            _LOG.warning("%s", trial_line(whole, chosen, self._profile))
+
+    # --- beginnings and ends -----------------------------------------------------------------
+    def start(self, agreement: Agreement, observer: Observer, number: int) -> None:
+        """The ranks have met. A profile from before (elastic training) is kept if all have it."""
+        self.links.open(agreement, number)
+        if self._course.leg.kind != "profile":
+            return
+        kept = self._profile
+        steps = self._course.done
+        if any(agreement.union([kept is None])) or kept is None:
+            self._restart(observer)
+            self._course.restart(steps)
+            return
+        links = self.links.probe(agreement, self._profiled)
+        size = self._whole_task.channel.process_set.size()
+        self._profile = kept.model_copy(update={"links": links, "size": size})
+        self._course.proceed()
+
+    def resume(self) -> None:
+        """A plan was restored: it runs to the end."""
+        self._course.legs = (Leg("settled", self._whole_task.policy.name, late=True),)
+
+    def rejoin(self, agreement: Agreement) -> None:
+        """All ranks have come out of ``join()``, having run different numbers of steps."""
+        self.due = self._asked = False
+        if self.leg.steps:
+            steps = max(int(row[0]) for row in agreement.gather([float(self._course.steps)]))
+            self.due = self._course.catch_up(steps)
+
+    def forget(self, steps: int) -> None:
+        """The ranks have to meet anew."""
+        self.due = self._asked = False
+        self._steps_with_plan = 0
+        self._drift.restart()
+        self.links.close()
+        if self._profiler is not None:
+            self._profiler.detach()
+            self._profiler = None
+        self._course.restart(steps)
+
+    def stats(self) -> dict[str, Any]:
+        """Where the job is on its course."""
+        return {
+            "phase": self.leg.kind,
+            "running": self.leg.policy,
+            "replans": dict(self._reasons),
+            "trials_us": {
+                name + (" (late)" if late else ""): us
+                for (name, late), us in self._course.trials.items()
+            },
+        }
+
+
+def _measured(planned: PlannedReducer | None) -> LinkCost | None:
+    if planned is None:
+        return None
+    records = planned.session.take_records()
+    return fit_link([Sample(r.bytes, r.sent_us, r.done_us) for r in records])

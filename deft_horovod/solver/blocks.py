@@ -1,0 +1,236 @@
+"""Blocks: what is planned as one. A big parameter cut into several messages, or small ones fused.
+
+All messages of a parameter are applied at one moment, so a plan decides for a block: one parameter
+cut into several buckets, or several parameters in one bucket, never both.
+
+How large a message is (its time on the first link is ``alpha + beta * bytes``):
+
+1. Window rule: no message takes longer than `window_share` of the smaller of the two windows
+   (forward, backward), so that windows can be filled and an urgent message soon gets its turn.
+2. Alpha rule: the start-up time stays under `alpha_share` of each message's time, as far as there
+   is enough to fuse.
+3. Tail rule: fused gradients are no more bytes than all that become ready after them, unless they
+   take at most half of the time that backward still lasts. The last message is exposed in every
+   synchronous plan, so sizes halve towards the end and are large before: sizes differ, the point
+   of US-Byte (Gao et al., "US-Byte: An Efficient Communication Framework for Scheduling
+   Unequal-Sized Tensor Blocks in Distributed Deep Learning", TPDS 2024).
+
+Where they conflict the window rule and the tail rule win over the alpha rule, down to the size at
+which half of a message's time is start-up: none is cut or closed smaller than that for their sake.
+More than `MAX_BUCKETS` messages are never made (and one for each kind of parameters), whatever the
+rules say; no message is larger than what Horovod can count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from deft_horovod.parameter import WIRE_ITEM_BYTES, Parameter
+from deft_horovod.plan import Bucket
+from deft_horovod.plan_rules import ALIGN_BYTES
+from deft_horovod.profile import LinkCost, Profile
+from deft_horovod.solver.layout import Layout, lay_out
+from deft_horovod.solver.partition import even_ends
+
+ALPHA_SHARE: Final = 0.05
+WINDOW_SHARE: Final = 1 / 3
+MAX_BUCKETS: Final = 256
+# Of a network of 1 GB/s; only the ratio of the two matters.
+ASSUMED_COST: Final = LinkCost(alpha_us=500.0, beta_us_per_byte=0.001)
+
+_MOST_ALPHA: Final = 0.5
+_TAIL_SHARE: Final = 0.5
+# Messages finer than this share of what the window rule allows help nobody.
+_FINE_SHARE: Final = 1 / 3
+_LARGEST_BYTES: Final = 2 * 1024**3 - ALIGN_BYTES
+
+
+@dataclass(frozen=True)
+class Block:
+    """Parameters that are planned as one, and the buckets that carry them."""
+
+    parameters: tuple[int, ...]
+    buckets: tuple[int, ...]
+    ready_us: float  # the last gradient, since backward began, at most the whole backward
+    need_us: float | None  # the first use, since forward began; None: cannot be gated
+
+
+@dataclass(frozen=True)
+class Blocking:
+    layout: Layout
+    buckets: tuple[Bucket, ...]  # in the order of the blocks
+    blocks: tuple[Block, ...]  # in the order in which they are ready
+
+    def bucket_bytes(self, index: int) -> int:
+        bucket = self.buckets[index]
+        return (bucket.end - bucket.begin) * self.layout.item_bytes(bucket.arena)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the rules say for one model on one link."""
+
+    cost: LinkCost
+    least_bytes: int  # neither the window rule nor the tail rule asks for less
+    aim_bytes: int  # a message that has reached it is closed
+    cap_bytes: int  # none is larger
+
+    def limit_bytes(self, left_us: float, left_bytes: int) -> int:
+        """The most that may be fused when backward still lasts so long and as much is to come."""
+        hidden = _bytes_within(self.cost, _TAIL_SHARE * left_us)
+        return int(min(self.cap_bytes, max(self.least_bytes, hidden, left_bytes)))
+
+
+def sizes(total_bytes: int, profile: Profile, *, alpha_share: float, window_share: float) -> Sizes:
+    """The sizes that follow from the rules. Without a measured link windows say nothing."""
+    cost = profile.link or ASSUMED_COST
+    grain = 2 * total_bytes / MAX_BUCKETS
+    least = max(_bytes_above(cost, _MOST_ALPHA), grain)
+    amortised = _bytes_above(cost, alpha_share)
+    window = math.inf
+    fine = 0.0
+    if profile.link is not None:
+        shortest_us = min(profile.forward_us, profile.backward_us)
+        window = _bytes_within(cost, window_share * shortest_us)
+        fine = _bytes_within(cost, _FINE_SHARE * window_share * shortest_us)
+    cap = _whole(max(window, least))
+    return Sizes(
+        cost=cost,
+        least_bytes=min(_whole(least), cap),
+        aim_bytes=min(_whole(max(amortised, fine, least)), cap),
+        cap_bytes=cap,
+    )
+
+
+def block_up(
+    parameters: Sequence[Parameter],
+    profile: Profile,
+    *,
+    alpha_share: float = ALPHA_SHARE,
+    window_share: float = WINDOW_SHARE,
+) -> Blocking:
+    """Cuts and fuses. Parameters that can be gated and those that cannot share no block."""
+    total = sum(_slot_bytes(parameter) for parameter in parameters)
+    rules = sizes(total, profile, alpha_share=alpha_share, window_share=window_share)
+    groups = _fused(parameters, profile, rules)
+    ready = [max(_ready_us(profile, i) for i in group) for group in groups]
+    order = sorted(range(len(groups)), key=lambda i: (ready[i], i))
+    layout = lay_out(parameters, [index for number in order for index in groups[number]])
+    spans = {span.parameter: span for members in layout.spans for span in members}
+    buckets: list[Bucket] = []
+    blocks: list[Block] = []
+    for number in order:
+        group = groups[number]
+        arena = layout.slots[group[0]].arena
+        begin, ends = spans[group[0]].begin, [spans[group[-1]].end]
+        if len(group) == 1:
+            pieces = _pieces(_slot_bytes(parameters[group[0]]), rules)
+            ends = even_ends(spans[group[0]], ALIGN_BYTES // layout.item_bytes(arena), pieces)
+        first = len(buckets)
+        for end in ends:
+            buckets.append(Bucket(arena=arena, begin=begin, end=end))
+            begin = end
+        needs = [profile.first_use_us[i] for i in group]
+        known = [need for need in needs if need is not None]
+        blocks.append(
+            Block(
+                parameters=group,
+                buckets=tuple(range(first, len(buckets))),
+                ready_us=ready[number],
+                need_us=min(known) if known else None,
+            )
+        )
+    return Blocking(layout, tuple(buckets), tuple(blocks))
+
+
+@dataclass
+class _Group:
+    """Parameters that are being fused."""
+
+    members: tuple[int, ...] = ()
+    bytes: int = 0
+
+    def add(self, index: int, size_bytes: int) -> None:
+        self.members += (index,)
+        self.bytes += size_bytes
+
+    def close(self) -> tuple[int, ...]:
+        members = self.members
+        self.members, self.bytes = (), 0
+        return members
+
+
+def _fused(
+    parameters: Sequence[Parameter], profile: Profile, rules: Sizes
+) -> list[tuple[int, ...]]:
+    """Which parameters share a block. One is filled at a time for each kind of parameters; where
+    the next one does not fit, the larger of the two leaves and the other one is filled on."""
+    filling: dict[tuple[object, ...], _Group] = {}
+    closed: list[tuple[int, ...]] = []
+    left_bytes = sum(_slot_bytes(parameter) for parameter in parameters)
+    for index in _in_ready_order(profile):
+        parameter = parameters[index]
+        gateable = profile.first_use_us[index] is not None
+        kind = (parameter.dtype, parameter.wire, parameter.device, gateable)
+        group = filling.setdefault(kind, _Group())
+        size_bytes = _slot_bytes(parameter)
+        left_bytes -= size_bytes
+        limit = rules.limit_bytes(profile.backward_us - _ready_us(profile, index), left_bytes)
+        if group.bytes + size_bytes > limit and size_bytes >= group.bytes:
+            closed.append((index,))
+            continue
+        if group.bytes + size_bytes > limit:
+            closed.append(group.close())
+        group.add(index, size_bytes)
+        if group.bytes >= min(rules.aim_bytes, limit):
+            closed.append(group.close())
+    return closed + [group.members for group in filling.values() if group.members]
+
+
+def _in_ready_order(profile: Profile) -> Iterator[int]:
+    """By the measured times, which are medians, so that ties and near misses can contradict the
+    order in which gradients came in the step that was looked at."""
+    place = {index: at for at, index in enumerate(profile.ready_order)}
+    yield from sorted(profile.ready_order, key=lambda i: (_ready_us(profile, i), place[i]))
+
+
+def _ready_us(profile: Profile, index: int) -> float:
+    return min(profile.ready_us[index], profile.backward_us)
+
+
+def _pieces(size_bytes: int, rules: Sizes) -> int:
+    """As few as the cap allows, more as long as none is smaller than what is aimed at."""
+    needed = -(-size_bytes // rules.cap_bytes)
+    return max(needed, size_bytes // rules.aim_bytes)
+
+
+def _slot_bytes(parameter: Parameter) -> int:
+    """With its header and the padding behind it."""
+    used = ALIGN_BYTES + parameter.elements * WIRE_ITEM_BYTES[parameter.wire]
+    return -(-used // ALIGN_BYTES) * ALIGN_BYTES
+
+
+def _bytes_above(cost: LinkCost, alpha_share: float) -> float:
+    """From this size on start-up is at most such a share of a message's time."""
+    if cost.alpha_us == 0.0:
+        return 0.0
+    if cost.beta_us_per_byte == 0.0 or alpha_share <= 0.0:
+        return math.inf
+    return cost.alpha_us * (1.0 / min(alpha_share, 1.0) - 1.0) / cost.beta_us_per_byte
+
+
+def _bytes_within(cost: LinkCost, time_us: float) -> float:
+    """Up to this size a message takes at most so long; below 0: none does."""
+    if cost.beta_us_per_byte == 0.0:
+        return math.inf if cost.alpha_us <= time_us else 0.0
+    return (time_us - cost.alpha_us) / cost.beta_us_per_byte
+
+
+def _whole(size_bytes: float) -> int:
+    """At least one unit of alignment, at most what Horovod can count."""
+    if size_bytes >= _LARGEST_BYTES:
+        return _LARGEST_BYTES
+    return max(ALIGN_BYTES, int(size_bytes) // ALIGN_BYTES * ALIGN_BYTES)

@@ -1,0 +1,41 @@
+"""Staleness: how late a plan applies how much of the gradients."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from deft_horovod.plan import Generation, Plan, Staleness
+from deft_horovod.solver.costs import bucket_bytes
+
+
+def merged_steps(generation: Generation) -> int:
+    return generation.last_step - generation.first_step + 1
+
+
+def staleness(plan: Plan) -> tuple[Staleness, ...]:
+    """By delay, merged steps and gate, the freshest first. Together it is one step's bytes; where
+    a class has a part in only some steps of the period, its mean."""
+    sizes = bucket_bytes(plan)
+    found: Counter[tuple[int, int, bool]] = Counter()
+    for generation in plan.generations:
+        merged = merged_steps(generation)
+        delay = generation.apply_step - generation.last_step
+        found[delay, merged, generation.gated] += sizes[generation.bucket] * merged
+    classes = []
+    before = total = 0
+    for (delay, merged, gated), period_bytes in sorted(found.items()):
+        total += period_bytes
+        here = total // plan.period - before  # so that rounding loses nothing
+        before += here
+        classes.append(Staleness(delay=delay, merged=merged, gated=gated, bytes=here))
+    return tuple(classes)
+
+
+def updates_per_step(plan: Plan) -> float:
+    """How often a gradient's parameters are updated: 1 without merging, 1/k where k steps travel
+    together; the mean over the bytes."""
+    sizes = bucket_bytes(plan)
+    if not plan.generations:
+        return 1.0
+    applied = sum(sizes[generation.bucket] for generation in plan.generations)
+    return applied / (plan.period * sum(sizes))

@@ -1,0 +1,261 @@
+"""Updates that come late: the trajectory is that of plain torch, bit for bit, on two ranks."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import horovod.torch as stock
+import torch
+from late_plans import Late, Reference, plan_of, saved
+from patience import wait_patiently
+from reporting import cases_in, run_cases
+from torch import nn
+from training import Data, assert_equal_models, equal_on_all_ranks, loss_of, mlp
+
+import deft_horovod.torch as hvd
+from deft_horovod.errors import DeftError
+
+STEPS = 9
+DELAYED = [Late(delay=1)] * 6
+FORWARD = [Late(delay=1, forward=True)] * 6
+MERGED = [Late(delay=1, merged=2)] * 6
+SYNC_MERGED = [Late(merged=2)] * 6
+MIXED = [
+    Late(delay=1, merged=4, forward=True),
+    Late(delay=1, merged=4),
+    Late(gated=True, forward=True),
+    Late(delay=2),
+    Late(),
+    Late(delay=1, merged=2),
+]
+
+Make = Callable[[nn.Module], torch.optim.Optimizer]
+
+
+def sgd(model: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=0.01)
+
+
+def adamw(model: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(model.parameters(), lr=0.01)
+
+
+class Job:
+    """A model that trains with a plan, and its reference."""
+
+    def __init__(self, lates: Sequence[Late], make: Make = sgd) -> None:
+        self.model, self.lates, self.make = mlp(), lates, make
+        plan = plan_of(self.model, lates)
+        self.file = stock.broadcast_object(saved(plan), name="late.plan")
+        self.optimizer = self._wrap(self.model)
+        twin = mlp()
+        self.reference = Reference(twin, make(twin), lates, stock.size())
+        self.data = Data()
+
+    def _wrap(self, model: nn.Module) -> Any:
+        config = {"plan_file": self.file}
+        return hvd.DistributedOptimizer(self.make(model), model.named_parameters(), config=config)
+
+    def train(self, steps: int, optimizer: Any = None, model: nn.Module | None = None) -> None:
+        optimizer, model = optimizer or self.optimizer, model or self.model
+        for _ in range(steps):
+            optimizer.zero_grad()
+            loss_of(model, self.data.next()).backward()
+            optimizer.step()
+
+    def check(self, what: str) -> None:
+        assert equal_on_all_ranks(self.model.parameters()), f"{what}: the replicas differ"
+        assert_equal_models(self.model, self.reference.model, what)
+
+    def gated_in_time(self) -> None:
+        """Updates behind gates, so that parameters can be compared."""
+        self.model.state_dict()
+
+
+def trajectory(lates: Sequence[Late], make: Make) -> None:
+    job = Job(lates, make)
+    for step in range(STEPS):
+        job.train(1)
+        job.gated_in_time()
+        job.reference.train(1)
+        job.check(f"after step {step}")
+    job.optimizer.flush()
+    job.reference.flush()
+    job.check("after the flush")
+    job.train(4)
+    job.gated_in_time()
+    job.reference.train(4)
+    job.check("after four steps from the flush on")
+
+
+def case_delay_sgd() -> None:
+    trajectory(DELAYED, sgd)
+
+
+def case_delay_adamw() -> None:
+    trajectory(DELAYED, adamw)
+
+
+def case_delay_in_the_next_forward() -> None:
+    trajectory(FORWARD, sgd)
+
+
+def case_merged_sgd_takes_the_sum() -> None:
+    trajectory(MERGED, sgd)
+
+
+def case_merged_adamw_takes_the_mean() -> None:
+    trajectory(MERGED, adamw)
+
+
+def case_merged_without_delay() -> None:
+    trajectory(SYNC_MERGED, sgd)
+
+
+def case_mixed_sgd() -> None:
+    trajectory(MIXED, sgd)
+
+
+def case_mixed_adamw() -> None:
+    trajectory(MIXED, adamw)
+
+
+def _resume_equals_continue(lates: Sequence[Late], make: Make, after: int) -> None:
+    job = Job(lates, make)
+    job.train(after)
+    model_state = copy.deepcopy(job.model.state_dict())
+    optimizer_state = copy.deepcopy(job.optimizer.state_dict())
+    resumed = mlp(seed=5)
+    other = job._wrap(resumed)
+    resumed.load_state_dict(model_state)
+    other.load_state_dict(optimizer_state)
+    ahead = copy.deepcopy(job.data)
+    job.train(STEPS)
+    job.data = ahead
+    job.train(STEPS, other, resumed)
+    for optimizer in (job.optimizer, other):
+        optimizer.flush()
+    assert_equal_models(resumed, job.model, f"resumed after {after} steps")
+    assert other.stats()["dropped"] == 0
+
+
+def case_resume_equals_continue() -> None:
+    for after in (1, 2, 3, 4, 7):
+        _resume_equals_continue(MIXED, sgd, after)
+
+
+def case_resume_equals_continue_adamw() -> None:
+    for after in (3, 4):
+        _resume_equals_continue(MIXED, adamw, after)
+
+
+def case_one_rank_alone_may_save() -> None:
+    job = Job(MIXED)
+    for step in range(6):
+        job.train(1)
+        if stock.rank() == step % 2:
+            state = job.optimizer.state_dict()
+            torch.optim.SGD(mlp().parameters(), lr=0.1).load_state_dict(state)  # plain torch can
+    job.gated_in_time()
+    job.reference.train(6)
+    job.check("with one rank saving")
+
+
+def case_a_checkpoint_that_not_all_load_is_dropped_and_counted() -> None:
+    job = Job(DELAYED)
+    job.train(3)
+    state = job.optimizer.state_dict()
+    other_model = mlp()
+    other = job._wrap(other_model)
+    if stock.rank() == 0:
+        other.load_state_dict(state)
+    job.train(2, other, other_model)
+    dropped = stock.allgather(torch.tensor([other.stats()["dropped"]]), name="late.dropped")
+    assert dropped.tolist() == [6, 0], dropped
+    job.optimizer.flush()
+    other.flush()
+
+
+def case_discarding_a_step_voids_its_generation_only() -> None:
+    job = Job(DELAYED)
+    job.train(3)
+    job.reference.train(3)
+    loss_of(job.model, job.data.next()).backward()
+    job.optimizer.zero_grad()  # thrown away; what the step before sent is applied
+    _skip_a_step(job.reference)
+    job.train(2)
+    job.reference.train(2)
+    job.check("after a discarded step")
+    assert job.optimizer.stats()["dropped"] == 6
+    job.optimizer.flush()
+
+
+def _skip_a_step(reference: Reference) -> None:
+    for data in reference.data:
+        data.next()
+    for i, p in enumerate(reference.model.parameters()):
+        p.grad = reference.due.pop((i, reference.step), None)
+    reference.optimizer.step()
+    reference.step += 1
+
+
+def case_saving_inside_a_step_is_refused() -> None:
+    job = Job(DELAYED)
+    job.train(2)
+    loss_of(job.model, job.data.next()).backward()
+    try:
+        job.optimizer.state_dict()
+    except DeftError as error:
+        assert "between backward() and step()" in str(error)
+    else:
+        raise AssertionError("state_dict() inside a step was accepted")
+    job.optimizer.step()
+    job.optimizer.flush()
+
+
+def case_learning_rate_is_that_of_the_boundary() -> None:
+    job = Job(DELAYED)
+    schedules = [
+        torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+        for optimizer in (job.optimizer, job.reference.optimizer)
+    ]
+    for _ in range(5):
+        job.train(1)
+        job.reference.train(1)
+        for schedule in schedules:
+            schedule.step()
+        job.check("with a schedule")
+    job.optimizer.flush()
+
+
+def case_uneven_data_with_join() -> None:
+    job = Job(MIXED)
+    job.train(6 if stock.rank() == 0 else 3)
+    last = hvd.join()
+    stock.broadcast_parameters(job.model.state_dict(), root_rank=last)
+    hvd.broadcast_optimizer_state(job.optimizer, root_rank=last)
+    job.train(3)
+    job.optimizer.flush()
+    assert equal_on_all_ranks(job.model.parameters())
+
+
+def case_memory_is_what_the_plan_says() -> None:
+    job = Job(MIXED)
+    job.train(2)
+    plan = plan_of(job.model, MIXED)
+    stated = plan.buffers * sum(4 * arena.elements for arena in plan.arenas)
+    assert job.optimizer.stats()["buffer_bytes"] == stated
+    job.optimizer.flush()
+
+
+def main() -> None:
+    hvd.init()
+    torch.set_num_threads(1)
+    wait_patiently()
+    run_cases(cases_in(globals()))
+
+
+if __name__ == "__main__":
+    main()

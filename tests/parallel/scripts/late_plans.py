@@ -1,0 +1,136 @@
+"""Plans by hand in which updates come late, and what plain torch does with the same plan."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from training import Data, loss_of
+
+from deft_horovod.parameter import Parameter
+from deft_horovod.plan import Bucket, Generation, Link, Plan, Task
+from deft_horovod.solver.layout import lay_out
+
+
+@dataclass(frozen=True)
+class Late:
+    """How late one parameter's updates come: `merged` steps travel together, the first such run
+    ends at step `phase` of the cycle; gated ones are applied in the next forward."""
+
+    delay: int = 0
+    merged: int = 1
+    gated: bool = False
+    link: int = 0
+    forward: bool = False  # the message waits for the next forward
+
+
+def generations(late: Late, bucket: int, period: int) -> list[Generation]:
+    return [
+        Generation(
+            bucket=bucket,
+            first_step=first,
+            last_step=first + late.merged - 1,
+            apply_step=first + late.merged - 1 + late.delay,
+            gated=late.gated,
+        )
+        for first in range(0, period, late.merged)
+    ]
+
+
+def plan_of(model: nn.Module, lates: Sequence[Late], links: Sequence[str] = ("horovod",)) -> Plan:
+    """One bucket for each parameter; the last parameter's gradient is ready first."""
+    named = list(model.named_parameters())
+    parameters = [Parameter(n, p.numel(), "float32", "float32", "cpu") for n, p in named]
+    layout = lay_out(parameters, list(reversed(range(len(parameters)))))
+    period = max(late.merged for late in lates)
+    buckets, made, tasks = [], [], []
+    for span in layout.spans[0]:
+        late = lates[span.parameter]
+        for generation in generations(late, len(buckets), period):
+            forward = late.forward and (late.delay > 0 or late.gated)
+            tasks.append(
+                Task(
+                    generation=len(made),
+                    link=late.link,
+                    step=generation.last_step + forward,
+                    stage="forward" if forward else "backward",
+                )
+            )
+            made.append(generation)
+        buckets.append(Bucket(arena=0, begin=span.begin, end=span.end))
+    tasks.sort(key=lambda task: (task.step, task.stage != "forward", task.generation))
+    most = max(1 + late.delay // late.merged + (late.delay > 0) for late in lates)
+    return Plan(
+        policy="by hand",
+        period=period,
+        buffers=most,
+        links=tuple(Link(name=name, credit_messages=3) for name in links),
+        arenas=layout.arenas,
+        slots=layout.slots,
+        buckets=tuple(buckets),
+        generations=tuple(made),
+        tasks=tuple(tasks),
+    )
+
+
+def saved(plan: Plan) -> str:
+    """The plan in a file, which only the deciding rank reads."""
+    folder = tempfile.mkdtemp(prefix="deft-late-")
+    path = Path(folder) / "plan.json"
+    plan.save(path)
+    return str(path)
+
+
+class Reference:
+    """All ranks in one process: gradients at the same weights, averaged, applied when due."""
+
+    def __init__(self, model: nn.Module, optimizer: Any, lates: Sequence[Late], ranks: int) -> None:
+        self.model, self.optimizer, self.lates = model, optimizer, lates
+        self.data = [Data(rank=rank) for rank in range(ranks)]
+        self.sums: dict[int, list[torch.Tensor]] = {}  # of each parameter and rank, not yet sent
+        self.due: dict[tuple[int, int], torch.Tensor] = {}  # (parameter, step of its update)
+        self.step = 0
+        self.mean = not isinstance(optimizer, torch.optim.SGD)
+
+    def train(self, steps: int) -> None:
+        parameters = list(self.model.parameters())
+        for _ in range(steps):
+            for data_of_rank, rank in zip(self.data, range(len(self.data)), strict=True):
+                self.optimizer.zero_grad()
+                loss_of(self.model, data_of_rank.next()).backward()
+                for i, p in enumerate(parameters):
+                    sums = self.sums.setdefault(i, [])
+                    if len(sums) <= rank:
+                        sums.append(p.grad.clone())
+                    else:
+                        sums[rank] += p.grad
+            for i, (p, late) in enumerate(zip(parameters, self.lates, strict=True)):
+                if (self.step + 1) % late.merged == 0:
+                    average = sum(self.sums.pop(i)) / len(self.data)
+                    self.due[i, self.step + late.delay] = self._divided(average, late.merged)
+                p.grad = self.due.pop((i, self.step), None)
+            self.optimizer.step()
+            self.step += 1
+
+    def _divided(self, average: torch.Tensor, steps: int) -> torch.Tensor:
+        return average / steps if self.mean and steps > 1 else average
+
+    def flush(self) -> None:
+        """What was sent and not applied, in order; then what was not even complete."""
+        parameters = list(self.model.parameters())
+        for i, sums in list(self.sums.items()):
+            late = self.lates[i]
+            held = self.step % late.merged
+            full = self.step - held + late.merged - 1 + late.delay
+            self.due[i, full] = self._divided(sum(sums) / len(self.data), held)
+        self.sums.clear()
+        for step in sorted({step for _, step in self.due}):
+            for i, p in enumerate(parameters):
+                p.grad = self.due.pop((i, step), None)
+            self.optimizer.step()
+        self.step = 0

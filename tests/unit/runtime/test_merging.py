@@ -1,0 +1,30 @@
+"""Sum or mean, by optimizer and option."""
+
+import pytest
+import torch
+from torch import nn
+
+from deft_horovod.runtime.merging import divide, takes_mean
+
+
+@pytest.mark.parametrize(
+    ("kind", "mean"),
+    [(torch.optim.SGD, False), (torch.optim.ASGD, False), (torch.optim.Adam, True)]
+    + [(torch.optim.AdamW, True), (torch.optim.RMSprop, True), (torch.optim.Adagrad, True)],
+)
+def test_optimizers_that_adapt_get_the_mean(kind, mean):
+    optimizer = kind([nn.Parameter(torch.ones(2))], lr=0.1)
+    assert takes_mean(optimizer, "auto") == mean
+    assert takes_mean(optimizer, "mean")
+    assert not takes_mean(optimizer, "sum")
+
+
+def test_dividing_leaves_missing_gradients_alone():
+    parameters = [nn.Parameter(torch.ones(3)) for _ in range(3)]
+    parameters[0].grad = torch.full((3,), 6.0)
+    parameters[2].grad = torch.full((3,), 3.0)
+    divide(parameters, 3)
+    assert parameters[0].grad.tolist() == [2.0] * 3
+    assert parameters[1].grad is None
+    assert parameters[2].grad.tolist() == [1.0] * 3
+    divide([parameters[1]], 2)
