@@ -22,7 +22,6 @@ import json
 import os
 import platform
 import pstats
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -31,8 +30,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-OPTIONS_VARIABLE = "BENCH_OVERHEAD_OPTIONS"  # horovodrun reads a script's own options as its own
+import jobs
+
 ARMS = ("stock", "ours", "alone")
 CPU_LIMIT = 0.5
 STEP_LIMIT = 1.01
@@ -292,24 +291,17 @@ def report(summary: dict[str, Any]) -> None:
 def launch(options: argparse.Namespace) -> int:
     if options.output:
         options.output = options.output.resolve()
-    environment = dict(os.environ)
-    environment[OPTIONS_VARIABLE] = json.dumps(vars(options), default=str)
-    environment["HOROVOD_FUSION_THRESHOLD"] = str(options.message)
-    environment["OMP_NUM_THREADS"] = "1"
-    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), environment.get("PYTHONPATH", "")])
-    command = [str(Path(sys.executable).parent / "horovodrun"), "-np", str(options.ranks)]
-    command += [sys.executable, str(Path(__file__).resolve())]
-    job = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
-    for line in job.stdout or ():
-        print(line.split("<stdout>:", 1)[-1], end="", flush=True)
-    return job.wait()
+    threshold = {"HOROVOD_FUSION_THRESHOLD": str(options.message)}
+    command = [sys.executable, str(Path(__file__).resolve())]
+    environment = jobs.environment(vars(options), **threshold)
+    return jobs.stream(jobs.horovodrun(options.ranks, command), environment)
 
 
 def main() -> int:
-    given = os.environ.get(OPTIONS_VARIABLE)
+    given = jobs.given_options()
     if given is None:
         return launch(parse(sys.argv[1:]))
-    options = argparse.Namespace(**json.loads(given))
+    options = argparse.Namespace(**given)
     options.output = Path(options.output) if options.output else None
     worker(options)
     return 0

@@ -9,12 +9,12 @@ by loopback. Every optimizer has its own copy of the network and runs one epoch 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
-import os
 import signal
-import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -22,9 +22,8 @@ from types import FrameType
 from typing import Any
 
 import cluster
+import jobs
 
-ROOT = Path(__file__).resolve().parent.parent
-OPTIONS_VARIABLE = "DEMO_OPTIONS"  # horovodrun reads a script's own options as its own
 RANKS = 2
 SAME = 0.02  # ratios that differ less from 1 are called equal
 # The defaults are meant for models of hundreds of megabytes. This one has 3, so they are scaled.
@@ -259,56 +258,45 @@ def stop(number: int, _: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
-def slow_link(options: argparse.Namespace) -> bool:
-    if options.loopback:
-        return False
-    try:
-        cluster.up(RANKS, options.rate)
-    except cluster.ClusterError as error:
-        print(f"demo: no slow link here ({error}); using loopback, where there is little to hide")
-        return False
-    return True
+@contextlib.contextmanager
+def slow_link(options: argparse.Namespace) -> Iterator[bool]:
+    """Whether there is one; it is gone afterwards."""
+    with contextlib.ExitStack() as made:
+        slow = False
+        try:
+            if not options.loopback:
+                made.enter_context(cluster.standing(RANKS, options.rate))
+                slow = True
+        except cluster.ClusterError as error:
+            print(f"demo: no slow link here ({error}); using loopback, with little to hide")
+        yield slow
 
 
 def run_job(options: argparse.Namespace, slow: bool) -> int:
     link = f"{options.rate} Mbit/s (network namespaces)" if slow else "loopback"
     given = {**vars(options), "link": link, "output": str(options.output or "")}
-    environment = {**os.environ, OPTIONS_VARIABLE: json.dumps(given), "OMP_NUM_THREADS": "1"}
-    environment["PYTHONUNBUFFERED"] = "1"
+    environment = jobs.environment(given)
     me = [sys.executable, str(Path(__file__).resolve())]
-    if slow:
-        command = [sys.executable, str(ROOT / "scripts/cluster.py"), "run", "--", *me]
-    else:
-        command = [str(Path(sys.executable).parent / "horovodrun"), "-np", str(RANKS), *me]
-    job = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
-    try:
-        for line in job.stdout or ():
-            print(line.split("<stdout>:", 1)[-1], end="", flush=True)
-        return job.wait()
-    finally:
-        if job.poll() is None:
-            job.terminate()
-            job.communicate()  # its last words, or it would trip over a closed pipe
+    if not slow:
+        return jobs.stream(jobs.horovodrun(RANKS, me), environment)
+    return jobs.stream(*cluster.job(RANKS, me, environment), end=cluster.clear)
 
 
 def main() -> int:
-    given = os.environ.get(OPTIONS_VARIABLE)
+    given = jobs.given_options()
     if given is not None:
-        worker(json.loads(given))
+        worker(given)
         return 0
     options = parse(sys.argv[1:])
     if options.output:
         options.output = options.output.resolve()
     signal.signal(signal.SIGTERM, stop)
-    slow = slow_link(options)
     try:
-        print(f"demo: training on {RANKS} ranks, {options.epochs} epochs with each optimizer ...")
-        return run_job(options, slow)
+        with slow_link(options) as slow:
+            print(f"demo: training on {RANKS} ranks, {options.epochs} epochs of each optimizer ...")
+            return run_job(options, slow)
     except KeyboardInterrupt:
         return 130
-    finally:
-        if slow:
-            cluster.down()
 
 
 if __name__ == "__main__":
