@@ -62,6 +62,7 @@ class Engine:
         self._gates: Gates | None = None
         self._restored: InFlight | None = None
         self.scales = LossScales()
+        self._warned = False  # that updates may come late
         self._observer = self._observe()
         self._pilot = Pilot(task, inner)
         world().engines.add(self)
@@ -347,7 +348,8 @@ class Engine:
         if plan is not None and stock.rank() == 0:
             if self.task.config.verbose:
                 _LOG.warning("%s", plan.describe())
-            if self.late:
+            if self.late and not self._warned:
+                self._warned = True
                 _LOG.warning("%s", lateness(plan))
 
     def _install(self, assignment: Assignment) -> None:

@@ -40,8 +40,7 @@ class Timing:
     def of(choice: Choice, period: int) -> Timing:
         return Timing(
             tuple(
-                (last - choice.merged + 1, last, choice.delay)
-                for last in choice.last_steps(period)
+                (last - choice.merged + 1, last, choice.delay) for last in choice.last_steps(period)
             ),
             choice.gated,
         )

@@ -13,11 +13,11 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from ortools.sat.python import cp_model
 
 from deft_horovod.solver.greedy import Solution, stalls_for
 from deft_horovod.solver.grid import Array
 from deft_horovod.solver.options import Options
+from deft_horovod.solver.or_tools import cp_model
 
 SEED: Final = 1
 # Of CP-SAT's deterministic time; about seconds on a machine of today.
@@ -131,4 +131,9 @@ def _costs(options: Options) -> Array:
 
 def _most(options: Options, costs: Array) -> float:
     """What the dearest option of each item adds up to."""
-    return float(sum(costs[options.first[i] : options.first[i + 1]].max() for i in range(len(options.first) - 1)))
+    return float(
+        sum(
+            costs[options.first[i] : options.first[i + 1]].max()
+            for i in range(len(options.first) - 1)
+        )
+    )

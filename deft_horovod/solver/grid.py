@@ -97,9 +97,7 @@ def make_grid(problem: Problem, period: int) -> Grid:
         for ticks in needs
     )
     axis = _Axis(problem, period, delays, releases, gates)
-    return Grid(
-        problem, period, delays, releases, gates, release_of, gate_of, *axis.rows()
-    )
+    return Grid(problem, period, delays, releases, gates, release_of, gate_of, *axis.rows())
 
 
 def _points(values: Sequence[int], limit: int, keep_last: bool = False) -> tuple[int, ...]:

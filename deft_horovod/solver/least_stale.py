@@ -147,9 +147,7 @@ def _exposed_us(plan: Plan, profile: Profile, judge: Profile) -> tuple[float, fl
 def _blockings(parameters: Sequence[Parameter], profile: Profile) -> list[Blocking]:
     found: list[Blocking] = []
     for alpha_share, window_share in _SIZES:
-        blocking = block_up(
-            parameters, profile, alpha_share=alpha_share, window_share=window_share
-        )
+        blocking = block_up(parameters, profile, alpha_share=alpha_share, window_share=window_share)
         if blocking not in found:
             found.append(blocking)
     return found

@@ -56,9 +56,7 @@ class Item:
 
     def load_us(self, links: Sequence[int], link: int) -> float:
         """What a generation costs one link, if its buckets travel on these."""
-        return sum(
-            times[on] for times, on in zip(self.times_us, links, strict=True) if on == link
-        )
+        return sum(times[on] for times, on in zip(self.times_us, links, strict=True) if on == link)
 
 
 @dataclass(frozen=True)

@@ -50,9 +50,7 @@ def messages_of(problem: Problem, choices: Sequence[Choice], period: int) -> lis
             for bucket, link in enumerate(choice.links):
                 time_us = item.times_us[bucket][link]
                 found.append(
-                    Message(
-                        index, bucket, step, link, time_us, item.ready_us, due_step, gate_us
-                    )
+                    Message(index, bucket, step, link, time_us, item.ready_us, due_step, gate_us)
                 )
     return found
 
