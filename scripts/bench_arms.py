@@ -16,7 +16,7 @@ PIECES_IN_FLIGHT = 2
 DELAYED = {"max_delay": 1, "max_merge": 4}
 # Short runs: the profile is taken in few steps, and nothing is put off for the sake of training.
 QUICK_PLAN = {"profile_warmup_steps": 1, "profile_steps": 3, "warmup_steps": 0, "deadline_s": 60.0}
-SETTLED_STEPS = 3  # without a new plan
+SETTLED_STEPS = 1  # without a new plan
 MOST_WARM_UP_STEPS = 60
 
 Config = Callable[[int], Mapping[str, Any]]  # of the bytes of the model's gradients
@@ -118,10 +118,10 @@ class Arm:
             self.step()
             self.warmed_steps += 1
             stats = self.stats()
-            plan = tuple(stats.get(key) for key in ("policy", "plans", "plan"))
+            plan = tuple(stats.get(key) for key in ("policy", "phase", "plans", "plan"))
             since = since + 1 if plan == seen else 0
             seen = plan
-            settled = self.kind.policy is None or since >= SETTLED_STEPS
+            settled = stats.get("phase", "settled") == "settled" and since >= SETTLED_STEPS
             if settled and self.warmed_steps >= self.kind.warm_up_steps:
                 break
         self.drain()
