@@ -82,7 +82,7 @@ class Config(BaseModel):
         None,
         ge=0,
         le=64,
-        description="Steps that an update may come late. Unset: 1 for deft, else 0, which is exact.",
+        description="Steps that an update may come late. Unset: 1 for deft, else 0 (exact).",
     )
     max_merge: int | None = Field(
         None,

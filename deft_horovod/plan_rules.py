@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from deft_horovod.contents import contents
@@ -274,11 +275,7 @@ def _deadline(generation: Generation) -> _Window:
 
 def _buffers(plan: Plan) -> None:
     """buffers: when a generation begins, the buffer whose turn it is is free."""
-    by_bucket: list[list[Generation]] = [[] for _ in plan.buckets]
-    for generation in plan.generations:
-        by_bucket[generation.bucket].append(generation)
-    for bucket, members in enumerate(by_bucket):
-        needed = _buffers_needed(sorted(members, key=lambda g: g.first_step), plan.period)
+    for bucket, needed in enumerate(buffers_needed(plan.generations, plan.period)):
         if needed > plan.buffers:
             raise _broken(
                 "buffers",
@@ -288,7 +285,15 @@ def _buffers(plan: Plan) -> None:
             )
 
 
-def _buffers_needed(generations: list[Generation], period: int) -> int:
+def buffers_needed(generations: Sequence[Generation], period: int) -> list[int]:
+    """By each bucket, if its generations take the buffers in turn."""
+    by_bucket: dict[int, list[Generation]] = {}
+    for generation in sorted(generations, key=lambda g: g.first_step):
+        by_bucket.setdefault(generation.bucket, []).append(generation)
+    return [_needed(by_bucket[bucket], period) for bucket in sorted(by_bucket)]
+
+
+def _needed(generations: list[Generation], period: int) -> int:
     """Buffers are taken in turn, so what counts is how far back the oldest one in use lies."""
     count = len(generations)
     back = 0

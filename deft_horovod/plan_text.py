@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import textwrap
+from collections import Counter, defaultdict
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
 
 from deft_horovod.contents import contents
 from deft_horovod.parameter import WIRE_ITEM_BYTES
+from deft_horovod.plan_words import (
+    carries_text,
+    class_text,
+    generation_class,
+    layer_numbers,
+    many,
+    ms_text,
+    ranges_text,
+    ride_text,
+)
 from deft_horovod.size import size_text
 
 if TYPE_CHECKING:
-    from deft_horovod.plan import Link, Plan
+    from deft_horovod.plan import Generation, Link, Plan, Prediction
 
-_NAMES_SHOWN = 4
+_WIDTH: Final = 100
+_BAR: Final = 40  # characters for all of the gradients
 
 
 def describe(plan: Plan) -> str:
-    if not plan.buckets:
-        return f"plan '{plan.policy}' ({plan.hash()[:12]}): nothing travels through the executor"
-    sizes = _bucket_bytes(plan)
+    """What is predicted, what there is, what each bucket does, in which order messages leave."""
     head = f"plan '{plan.policy}' ({plan.hash()[:12]})"
-    period, buffers = _many(plan.period, "step"), _many(plan.buffers, "buffer")
-    slots, buckets = _many(len(plan.slots), "parameter"), _many(len(plan.buckets), "bucket")
-    tasks, total = _many(len(plan.tasks), "message"), size_text(sum(sizes))
+    predicted = _prediction_lines(plan.prediction) if plan.prediction else []
+    if not plan.buckets:
+        return "\n".join([f"{head}: nothing travels through the executor", *predicted])
+    sizes = _bucket_bytes(plan)
+    period, buffers = many(plan.period, "step"), many(plan.buffers, "buffer")
+    slots, buckets = many(len(plan.slots), "parameter"), many(len(plan.buckets), "bucket")
+    tasks, total = many(len(plan.tasks), "message"), size_text(sum(sizes))
     lines = [
         f"{head}: period {period}, {buffers}",
+        *predicted,
         f"{slots} in {buckets}, {tasks} a cycle, {total} a buffer",
     ]
     lines += [f"link {number}: {_link_text(link)}" for number, link in enumerate(plan.links)]
@@ -33,9 +49,7 @@ def describe(plan: Plan) -> str:
         f"{size_text(arena.elements * WIRE_ITEM_BYTES[arena.wire])}"
         for number, arena in enumerate(plan.arenas)
     ]
-    lines.append("")
-    lines += _table(list(_task_rows(plan, sizes)))
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *_bucket_lines(plan, sizes), *_order_lines(plan)])
 
 
 def difference(here: Plan, there: Plan) -> str | None:
@@ -55,6 +69,33 @@ def difference(here: Plan, there: Plan) -> str | None:
     return None
 
 
+def _prediction_lines(prediction: Prediction) -> list[str]:
+    compute, step = ms_text(prediction.compute_us), ms_text(prediction.step_us)
+    exposed, bound = ms_text(prediction.exposed_us), ms_text(prediction.bound_us)
+    gap = f"{prediction.gap:.1%} above ({prediction.status})"
+    lines = [
+        f"predicted: compute {compute}, step {step}, exposed {exposed}",
+        f"no plan within the limits is below {bound}, this one is {gap}",
+        f"updates per step: {prediction.updates_per_step:.2f}",
+    ]
+    total = sum(part.bytes for part in prediction.staleness)
+    rows = [
+        (
+            class_text(part.delay, part.merged, part.gated),
+            size_text(part.bytes),
+            f"{part.bytes / total:.1%}",
+            "#" * max(1, round(_BAR * part.bytes / total)),
+        )
+        for part in prediction.staleness
+        if total
+    ]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
+    return lines + [
+        f"  {name:<{widths[0]}}  {size:>{widths[1]}}  {share:>{widths[2]}}  {bar}"
+        for name, size, share, bar in rows
+    ]
+
+
 def _bucket_bytes(plan: Plan) -> list[int]:
     return [
         (bucket.end - bucket.begin) * WIRE_ITEM_BYTES[plan.arenas[bucket.arena].wire]
@@ -68,45 +109,59 @@ def _link_text(link: Link) -> str:
     if link.credit_bytes:
         limits.append(size_text(link.credit_bytes))
     if link.credit_messages:
-        limits.append(_many(link.credit_messages, "message"))
+        limits.append(many(link.credit_messages, "message"))
     credit = f"at most {' and '.join(limits)} in flight" if limits else "no limit in flight"
     return f"'{link.name}', messages leave {order}, {credit}"
 
 
-def _task_rows(plan: Plan, sizes: list[int]) -> Iterator[tuple[str, ...]]:
+def _bucket_lines(plan: Plan, sizes: list[int]) -> list[str]:
+    numbers = layer_numbers(plan)
     members = contents(plan.slots, plan.buckets)
-    yield ("task", "message", "bucket", "bytes", "leaves from", "applied", "parameters")
-    for index, task in enumerate(plan.tasks):
-        generation = plan.generations[task.generation]
-        applied = (
-            f"before use in forward {generation.apply_step + 1}"
-            if generation.gated
-            else f"end of step {generation.apply_step}"
-        )
-        yield (
-            str(index),
-            task.op,
-            str(generation.bucket),
-            size_text(sizes[generation.bucket]),
-            f"{task.stage} {task.step}",
-            applied,
-            _names_text([plan.slots[slot].name for slot in members[generation.bucket]]),
-        )
+    parts = Counter(slot for inside in members for slot in inside)
+    seen: Counter[int] = Counter()
+    by_bucket: dict[int, list[int]] = defaultdict(list)
+    for index in sorted(range(len(plan.generations)), key=lambda i: plan.generations[i].last_step):
+        by_bucket[plan.generations[index].bucket].append(index)
+    rides: dict[int, list[str]] = defaultdict(list)
+    for task in plan.tasks:
+        rides[task.generation].append(ride_text(plan, task))
+    lines = []
+    for bucket, inside in enumerate(members):
+        what = carries_text(plan, inside, numbers)
+        if len(inside) == 1 and parts[inside[0]] > 1:
+            seen[inside[0]] += 1
+            what += f" part {seen[inside[0]]} of {parts[inside[0]]}"
+        fates = []
+        for index in by_bucket[bucket]:
+            lateness = class_text(*generation_class(plan.generations[index]))
+            fate = f"{lateness}, rides {', then '.join(rides[index])}"
+            fates.append((_steps_text(plan.generations[index]), fate))
+        head = f"bucket {bucket}: {size_text(sizes[bucket])}, {what}"
+        if len({fate for _, fate in fates}) == 1:
+            lines.append(f"{head}, {fates[0][1]}")
+        else:
+            lines += [f"{head}:", *(f"  {steps}: {fate}" for steps, fate in fates)]
+    return lines
 
 
-def _names_text(names: list[str]) -> str:
-    if len(names) <= _NAMES_SHOWN:
-        return ", ".join(names)
-    return f"{', '.join(names[: _NAMES_SHOWN - 1])}, ... {names[-1]} ({len(names)})"
+def _steps_text(generation: Generation) -> str:
+    if generation.first_step == generation.last_step:
+        return f"step {generation.last_step}"
+    return f"steps {generation.first_step} to {generation.last_step}"
 
 
-def _many(count: int, word: str) -> str:
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
-
-
-def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+def _order_lines(plan: Plan) -> list[str]:
+    """The buckets in the order in which they leave, by window, on links that keep to it."""
+    lines = []
+    for number, link in enumerate(plan.links):
+        tasks = [task for task in plan.tasks if task.link == number]
+        if not link.plan_order or not tasks:
+            continue
+        lines += ["", f"order on link {link.name}, from the beginning of each window:"]
+        for (step, stage), group in groupby(tasks, lambda task: (task.step, task.stage)):
+            order = [plan.generations[task.generation].bucket for task in group]
+            text = f"{stage} of step {step}: bucket{'s' * (len(order) > 1)} {ranges_text(order)}"
+            lines += textwrap.wrap(
+                text, _WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+            )
+    return lines

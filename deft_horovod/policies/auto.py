@@ -1,10 +1,14 @@
-"""auto: the policy for those who do not want to choose. It makes the plans of `bucket`."""
+"""auto: the policy for those who do not want to choose.
+
+It plans nothing itself. While the job runs, the runtime lets stock Horovod, `bucket`, `priority` and
+`least_stale` take turns and keeps the fastest, or stock Horovod where nothing gains enough.
+"""
 
 from __future__ import annotations
 
-from deft_horovod.policies.bucket import Bucketed
+from deft_horovod.policies.least_stale import LeastStale
 
 
-class Auto(Bucketed):
+class Auto(LeastStale):
     name = "auto"
-    summary = "choose for me (makes the plans of 'bucket')"
+    summary = "measure the others in the job itself and keep the fastest"

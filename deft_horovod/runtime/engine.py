@@ -20,8 +20,9 @@ import torch
 import deft_horovod
 from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.gates import Gates
-from deft_horovod.runtime.in_flight import InFlight
+from deft_horovod.runtime.in_flight import InFlight, agreed_members
 from deft_horovod.runtime.late_updates import apply_now, flush
+from deft_horovod.runtime.loss_scale import LossScales
 from deft_horovod.runtime.members import Member
 from deft_horovod.runtime.merging import takes_mean
 from deft_horovod.runtime.observation import Observer
@@ -60,6 +61,8 @@ class Engine:
         self._stock: StockHooks | None = None
         self._gates: Gates | None = None
         self._restored: InFlight | None = None
+        self.scales = LossScales()
+        self._warned = False  # that updates may come late
         self._observer = self._observe()
         self._pilot = Pilot(task, inner)
         world().engines.add(self)
@@ -79,6 +82,12 @@ class Engine:
     def process_set_id(self) -> int:
         """Of the ranks that reduce together."""
         return int(self.task.channel.process_set.process_set_id)
+
+    @property
+    def handles_scaling(self) -> bool:
+        """Whether a loss scaler has to leave the unscaling to us."""
+        may_be = bool(self.task.config.plan_file) or self._restored is not None
+        return self.late or (self.number is None and may_be)
 
     @property
     def late(self) -> bool:
@@ -130,7 +139,7 @@ class Engine:
         boundary; the cycle of the plan begins anew."""
         self.open_gates()
         if self.late and self.planned is not None and self._assignment is not None:
-            flush(self.planned, self._inner)
+            flush(self.planned, self._inner, self.scales)
             self._install(self._assignment)
 
     def depart(self) -> None:
@@ -139,7 +148,7 @@ class Engine:
         self.open_gates()
         if self.late and self.planned is not None:
             arrived, lost = self.planned.depart()
-            apply_now(self.planned, self._inner, arrived)
+            apply_now(self.planned, self._inner, arrived, self.scales)
             self.dropped += lost
             if lost:
                 _LOG.warning(
@@ -171,7 +180,7 @@ class Engine:
     def _discard_late(self, planned: PlannedReducer) -> None:
         """What is due belongs to earlier steps and is applied; what holds this step is void."""
         planned.session.close_step()
-        apply_now(planned, self._inner, planned.session.due())
+        apply_now(planned, self._inner, planned.session.due(), self.scales)
         planned.session.end_step()
         planned.void()
         if self._stock is not None:
@@ -212,7 +221,7 @@ class Engine:
         if not self.late or self.planned is None:
             return None
         size = self.task.channel.process_set.size()
-        return InFlight.of(self.planned, size).to_state()
+        return InFlight.of(self.planned, size, self.scales).to_state()
 
     def restore(self, state: dict[str, Any] | None) -> None:
         """A checkpoint was loaded; goes on with what was in flight from the next step on."""
@@ -279,8 +288,9 @@ class Engine:
             return False
         agreement.require_equal(self.facts())
         self.number = number = world().take_number(self.process_set_id)
+        self._pilot.links.open(agreement, number)
         if not self._go_on(agreement):
-            self._pilot.start(agreement, self._observer, number)
+            self._pilot.start(agreement, self._observer)
             self._adopt(self._assign(agreement))
         self.clock.skip()
         return True
@@ -288,26 +298,17 @@ class Engine:
     def _go_on(self, agreement: Agreement) -> bool:
         """With what a checkpoint had in flight, if all ranks have loaded it and it fits."""
         restored, self._restored = self._restored, None
-        some, lacking = agreement.union([restored is not None, restored is None])
-        if not some:
-            return False
-        members = None
-        if restored is not None and not lacking:
-            members = restored.members(self._observer.members, self.task.channel.process_set.size())
+        size = self.task.channel.process_set.size()
+        members = agreed_members(restored, agreement, self._observer.members, size)
         if restored is None or members is None:
             self.dropped += len(restored.memory) if restored is not None else 0
-            _LOG.warning(
-                "gradients in flight of a checkpoint are dropped: not every rank has loaded them, "
-                "or they belong to another number of ranks or another model"
-            )
             return False
-        agreement.require_equal({"plan": restored.plan.hash(), "step": restored.step})
         chosen = {id(member) for member in members}
         rest = tuple(m for m in self._observer.members if id(m) not in chosen)
         self._pilot.resume()
         self._adopt(Assignment(restored.plan, members, rest))
         if self.planned is not None:
-            restored.restore(self.planned)
+            restored.restore(self.planned, self.scales)
         return True
 
     def _assign(self, agreement: Agreement) -> Assignment:
@@ -327,7 +328,7 @@ class Engine:
             return  # whoever asked goes on asking, until those in join() see it too
         self.open_gates()
         if self.late and self.planned is not None:
-            flush(self.planned, self._inner)
+            flush(self.planned, self._inner, self.scales)
         agreement.require_equal(self.facts())
         if self._observer.outdated(self._members()):
             self._observer.detach()
@@ -347,7 +348,8 @@ class Engine:
         if plan is not None and stock.rank() == 0:
             if self.task.config.verbose:
                 _LOG.warning("%s", plan.describe())
-            if self.late:
+            if self.late and not self._warned:
+                self._warned = True
                 _LOG.warning("%s", lateness(plan))
 
     def _install(self, assignment: Assignment) -> None:

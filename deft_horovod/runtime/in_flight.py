@@ -8,6 +8,7 @@ all it takes to go on exactly as if training had never stopped.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,9 +18,12 @@ import torch
 from deft_horovod.errors import DeftError, explain
 from deft_horovod.plan import Plan
 from deft_horovod.plan_rules import unit_elements
+from deft_horovod.runtime.agreement import Agreement
+from deft_horovod.runtime.loss_scale import LossScales
 from deft_horovod.runtime.members import Member
 from deft_horovod.runtime.planned_reducer import PlannedReducer
 
+_LOG: Final = logging.getLogger("deft_horovod")
 KEY: Final = "deft_in_flight"  # beside 'state' and 'param_groups'; plain torch ignores it
 _VERSION: Final = 1
 
@@ -33,9 +37,10 @@ class InFlight:
     size: int  # of the process set
     memory: tuple[tuple[int, int, torch.Tensor], ...]  # (bucket, buffer, elements)
     void: tuple[tuple[int, int], ...]  # (generation, first step) that are to be thrown away
+    scales: tuple[tuple[int, float], ...]  # (step, loss scale)
 
     @classmethod
-    def of(cls, reducer: PlannedReducer, size: int) -> InFlight:
+    def of(cls, reducer: PlannedReducer, size: int, scales: LossScales) -> InFlight:
         """A copy. Waits for what may leave by now; needs no other rank to do the same."""
         reducer.settle()
         session = reducer.session
@@ -48,13 +53,15 @@ class InFlight:
                 for due in session.alive()
             ),
             void=tuple(sorted(reducer.void_runs)),
+            scales=scales.to_state(),
         )
 
-    def restore(self, reducer: PlannedReducer) -> None:
+    def restore(self, reducer: PlannedReducer, scales: LossScales) -> None:
         """Into a fresh reducer of the same plan."""
         for bucket, buffer, elements in self.memory:
             reducer.session.bucket_memory(bucket, buffer).copy_(elements)
         reducer.void_runs.update(self.void)
+        scales.restore(self.scales)
         reducer.session.resume_at(self.step)
 
     def to_state(self) -> dict[str, Any]:
@@ -66,6 +73,7 @@ class InFlight:
             "size": self.size,
             "memory": [list(entry) for entry in self.memory],
             "void": [list(entry) for entry in self.void],
+            "scales": [list(entry) for entry in self.scales],
         }
 
     @classmethod
@@ -84,6 +92,7 @@ class InFlight:
                 size=int(state["size"]),
                 memory=tuple((int(b), int(k), elements) for b, k, elements in state["memory"]),
                 void=tuple((int(g), int(s)) for g, s in state["void"]),
+                scales=tuple((int(step), float(scale)) for step, scale in state["scales"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise DeftError(
@@ -111,3 +120,24 @@ class InFlight:
     def _elements(self, slot: int) -> int:
         spec = self.plan.slots[slot]
         return spec.end - spec.begin - unit_elements(self.plan.arenas[spec.arena].wire)
+
+
+def agreed_members(
+    restored: InFlight | None, agreement: Agreement, everyone: Sequence[Member], size: int
+) -> tuple[Member, ...] | None:
+    """The parameters to go on with; None: nothing was loaded, or it is to be dropped, on all ranks
+    alike."""
+    some, lacking = agreement.union([restored is not None, restored is None])
+    if not some:
+        return None
+    members = None
+    if restored is not None and not lacking:
+        members = restored.members(everyone, size)
+    if restored is None or members is None:
+        _LOG.warning(
+            "gradients in flight of a checkpoint are dropped: not every rank has loaded them, or "
+            "they belong to another number of ranks or another model"
+        )
+        return None
+    agreement.require_equal({"plan": restored.plan.hash(), "step": restored.step})
+    return members

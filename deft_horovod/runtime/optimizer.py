@@ -40,9 +40,6 @@ class DistributedOptimizer(torch.optim.Optimizer):
     _passes_per_step: int
     _active: bool
 
-    # GradScaler unscales p.grad itself and then calls step(): right for any inner optimizer.
-    _step_supports_amp_scaling = False
-
     def __init__(
         self,
         inner: torch.optim.Optimizer,
@@ -63,6 +60,13 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     # --- what torch sees ---------------------------------------------------------------------
     @property
+    def _step_supports_amp_scaling(self) -> bool:
+        """What GradScaler asks. As a rule it unscales p.grad itself and then calls step(), which is
+        right for any inner optimizer; late updates need the scale of an earlier step."""
+        engine = self.__dict__.get("_engine")
+        return engine is not None and engine.handles_scaling
+
+    @property
     def param_groups(self) -> list[dict[str, Any]]:
         """The user's own groups.
 
@@ -72,6 +76,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         engine = self.__dict__.get("_engine")
         if engine is not None and engine.complete:
             self.synchronize()
+            if engine.late:
+                engine.scales.show(engine.planned)
         return self.inner.param_groups
 
     @param_groups.setter
@@ -176,9 +182,16 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 )
             )
         self._synchronized = False
+        if self._engine is not None and self._engine.late:
+            self._unscale(self._engine)
         done: Any = self.inner.step()
         self._after_step()
         return done
+
+    def _unscale(self, engine: Engine) -> None:
+        engine.scales.hide()
+        if "found_inf" in self.__dict__ and engine.planned is not None:  # a GradScaler is at work
+            engine.scales.unscale_boundary(engine.planned, self.__dict__.get("grad_scale"))
 
     def _after_step(self) -> None:
         if self._engine is not None:

@@ -28,7 +28,7 @@ from deft_horovod.runtime.planned_reducer import PlannedReducer
 from deft_horovod.runtime.planning import Task
 from deft_horovod.runtime.profiler import Profiler
 from deft_horovod.runtime.stats import StepClock
-from deft_horovod.runtime.verdict import settled_line, trial_line
+from deft_horovod.runtime.verdict import verdict
 from deft_horovod.solver.link_cost import Sample, fit_link
 
 _LOG: Final = logging.getLogger("deft_horovod")
@@ -128,7 +128,7 @@ class Pilot:
             plan = planned.plan if planned is not None else None
             if stock.rank() == min(self._whole_task.channel.process_set.ranks):
                 step_us = clock.medians()["step_us"]
-                _LOG.warning("%s", settled_line(self._profile, plan, step_us))
+                _LOG.warning("%s", verdict(self._profile, plan, step_us, self._course.trials))
         if self.impatient:
             return False
         before = self._drift.reason
@@ -189,15 +189,11 @@ class Pilot:
         times = self._course.trials
         of_ranks = agreement.gather(list(times.values()))
         whole = slowest([dict(zip(times, row, strict=True)) for row in of_ranks])
-        chosen = choose(whole, self._whole_task.config.min_gain)
-        self._course.settle(*chosen)
-        if stock.rank() == agreement.decider:
-            _LOG.warning("%s", trial_line(whole, chosen, self._profile))
+        self._course.settle(*choose(whole, self._whole_task.config.min_gain))
 
     # --- beginnings and ends -----------------------------------------------------------------
-    def start(self, agreement: Agreement, observer: Observer, number: int) -> None:
+    def start(self, agreement: Agreement, observer: Observer) -> None:
         """The ranks have met. A profile from before (elastic training) is kept if all have it."""
-        self.links.open(agreement, number)
         if self._course.leg.kind != "profile":
             return
         kept = self._profile

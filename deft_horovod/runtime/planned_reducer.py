@@ -71,6 +71,7 @@ class PlannedReducer:
         self._clock = clock
         self._attention = False
         self.void_runs: set[_Run] = set()
+        self.boundary: list[native.Due] = []  # what was due at the latest one
         self.dropped = 0  # generations that were thrown away
         process_set = route.channel.process_set
         self.session = native.Session(
@@ -91,6 +92,7 @@ class PlannedReducer:
             # What is applied at this boundary is decided by the plan: the gradients of this step
             # were packed, and only what is due comes back.
             self._drop_gradients(range(len(self.members)))
+        self.boundary = dues
         gated = [due for due in dues if due.gated]
         self.take([due for due in dues if not due.gated] if gated else dues)
         if gated and hold_gated:

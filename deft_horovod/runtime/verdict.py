@@ -12,29 +12,6 @@ from deft_horovod.runtime.course import STOCK
 _MS = 1e-3
 
 
-def trial_line(
-    times_us: Mapping[tuple[str, bool], float],
-    chosen: tuple[str, bool],
-    profile: Profile | None,
-) -> str:
-    """The outcome of the trials, in one line."""
-    before, after = times_us[STOCK, False], times_us[chosen]
-    compute = profile.compute_us if profile is not None else 0.0
-    name = chosen[0] + (" with late updates" if chosen[1] else "")
-    others = ", ".join(
-        f"{key[0]}{' (late)' if key[1] else ''} {us * _MS:.1f}" for key, us in times_us.items()
-    )
-    exposed = ""
-    if profile is not None:
-        exposed = (
-            f"compute {compute * _MS:.1f} ms, exposed "
-            f"{max(0.0, before - compute) * _MS:.1f} -> {max(0.0, after - compute) * _MS:.1f} ms, "
-        )
-    what = "stock Horovod is kept: nothing gains enough" if chosen[0] == STOCK else f"runs {name}"
-    gain = f"step {before * _MS:.1f} -> {after * _MS:.1f} ms ({before / after:.2f}x)"
-    return f"deft_horovod: {what}; {exposed}{gain}; measured a step in ms: {others}"
-
-
 def lateness(plan: Plan) -> str:
     """A warning for plans that delay or merge updates."""
     delay = max(g.apply_step - g.last_step for g in plan.generations)
@@ -48,22 +25,35 @@ def lateness(plan: Plan) -> str:
     )
 
 
-def settled_line(profile: Profile, plan: Plan | None, step_us: float) -> str:
-    """What the job does now, against what it did while the profile was taken, in one line."""
-    compute, before = profile.compute_us * _MS, profile.step_us * _MS
-    sent = 0.0
-    late = "every update in time"
-    if plan is not None and profile.link is not None:
-        sizes = _bytes_of_step(plan)
-        sent = profile.link.beta_us_per_byte * sum(sizes.values()) * _MS
-        late = _staleness(sizes)
-    now = step_us * _MS
-    return (
-        f"deft_horovod: {plan.policy if plan is not None else STOCK}: compute {compute:.1f} ms, "
-        f"communication {sent:.1f} ms, exposed {max(0.0, before - compute):.1f} -> "
-        f"{max(0.0, now - compute):.1f} ms, step {before:.1f} -> {now:.1f} ms "
-        f"({before / now if now else 1.0:.2f}x of stock), {late}"
+def verdict(
+    profile: Profile, plan: Plan | None, step_us: float, trials_us: Mapping[tuple[str, bool], float]
+) -> str:
+    """What the job does now, against stock Horovod in the same job, in one line."""
+    compute, now = profile.compute_us * _MS, step_us * _MS
+    before = trials_us.get((STOCK, False), profile.step_us) * _MS
+    sizes = {} if plan is None else _bytes_of_step(plan)
+    cost = profile.link
+    sent = cost.beta_us_per_byte * sum(sizes.values()) * _MS if cost is not None else 0.0
+    parts = [
+        f"compute {compute:.1f} ms",
+        f"communication {sent:.1f} ms" if sizes else "",
+        f"exposed {max(0.0, before - compute):.1f} -> {max(0.0, now - compute):.1f} ms",
+        f"step {before:.1f} -> {now:.1f} ms ({before / now if now else 1.0:.2f}x of stock)",
+        _staleness(sizes),
+        _trials(trials_us),
+    ]
+    name = plan.policy if plan is not None else "stock Horovod is kept"
+    return f"deft_horovod: {name}: {', '.join(part for part in parts if part)}"
+
+
+def _trials(trials_us: Mapping[tuple[str, bool], float]) -> str:
+    if not trials_us:
+        return ""
+    shown = (
+        f"{name}{' (late)' if late else ''} {us * _MS:.1f}"
+        for (name, late), us in trials_us.items()
     )
+    return f"tried, in ms: {' '.join(shown)}"
 
 
 def _bytes_of_step(plan: Plan) -> dict[tuple[int, int], float]:
@@ -82,7 +72,9 @@ def _bytes_of_step(plan: Plan) -> dict[tuple[int, int], float]:
 def _staleness(sizes: Mapping[tuple[int, int], float]) -> str:
     total = sum(sizes.values())
     late = {key: size for key, size in sizes.items() if key != (0, 1)}
-    if not late or not total:
+    if not total:
+        return ""
+    if not late:
         return "every update in time"
     parts = [
         f"{100 * size / total:.0f} % of the bytes {delay} late"

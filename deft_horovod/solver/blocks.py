@@ -9,10 +9,11 @@ How large a message is (its time on the first link is ``alpha + beta * bytes``):
    (forward, backward), so that windows can be filled and an urgent message soon gets its turn.
 2. Alpha rule: the start-up time stays under `alpha_share` of each message's time, as far as there
    is enough to fuse.
-3. Tail rule: fused gradients are no more bytes than all that become ready after them, unless they
-   take at most half of the time that backward still lasts. The last message is exposed in every
-   synchronous plan, so sizes halve towards the end and are large before: sizes differ, the point
-   of US-Byte (Gao et al., "US-Byte: An Efficient Communication Framework for Scheduling
+3. Tail rule: what is fused takes at most half of the time that backward still lasts, since the
+   last message is exposed in every synchronous plan. Where the link is behind anyway, it may take
+   as long as the link is busy with messages before it, but is no more bytes than all that become
+   ready after it. So sizes halve towards the end and are large before: sizes differ, the point of
+   US-Byte (Gao et al., "US-Byte: An Efficient Communication Framework for Scheduling
    Unequal-Sized Tensor Blocks in Distributed Deep Learning", TPDS 2024).
 
 Where they conflict the window rule and the tail rule win over the alpha rule, down to the size at
@@ -74,14 +75,23 @@ class Sizes:
     """What the rules say for one model on one link."""
 
     cost: LinkCost
+    timed: bool  # the cost was measured, so it can be compared with windows
     least_bytes: int  # neither the window rule nor the tail rule asks for less
     aim_bytes: int  # a message that has reached it is closed
     cap_bytes: int  # none is larger
 
-    def limit_bytes(self, left_us: float, left_bytes: int) -> int:
-        """The most that may be fused when backward still lasts so long and as much is to come."""
+    def limit_bytes(self, left_us: float, left_bytes: int, busy_us: float) -> int:
+        """The most that may be fused when backward still lasts so long, as many bytes are to come,
+        and the link is busy for so long."""
+        if not self.timed:
+            return min(self.cap_bytes, max(self.least_bytes, left_bytes))
         hidden = _bytes_within(self.cost, _TAIL_SHARE * left_us)
-        return int(min(self.cap_bytes, max(self.least_bytes, hidden, left_bytes)))
+        behind = min(left_bytes, _bytes_within(self.cost, busy_us))
+        return int(min(self.cap_bytes, max(self.least_bytes, hidden, behind)))
+
+    def pieces(self, size_bytes: int) -> int:
+        """Of one parameter: as few as the cap allows, more while none is below what is aimed at."""
+        return max(-(-size_bytes // self.cap_bytes), size_bytes // self.aim_bytes)
 
 
 def sizes(total_bytes: int, profile: Profile, *, alpha_share: float, window_share: float) -> Sizes:
@@ -90,8 +100,7 @@ def sizes(total_bytes: int, profile: Profile, *, alpha_share: float, window_shar
     grain = 2 * total_bytes / MAX_BUCKETS
     least = max(_bytes_above(cost, _MOST_ALPHA), grain)
     amortised = _bytes_above(cost, alpha_share)
-    window = math.inf
-    fine = 0.0
+    window, fine = math.inf, 0.0
     if profile.link is not None:
         shortest_us = min(profile.forward_us, profile.backward_us)
         window = _bytes_within(cost, window_share * shortest_us)
@@ -99,6 +108,7 @@ def sizes(total_bytes: int, profile: Profile, *, alpha_share: float, window_shar
     cap = _whole(max(window, least))
     return Sizes(
         cost=cost,
+        timed=profile.link is not None,
         least_bytes=min(_whole(least), cap),
         aim_bytes=min(_whole(max(amortised, fine, least)), cap),
         cap_bytes=cap,
@@ -127,7 +137,7 @@ def block_up(
         arena = layout.slots[group[0]].arena
         begin, ends = spans[group[0]].begin, [spans[group[-1]].end]
         if len(group) == 1:
-            pieces = _pieces(_slot_bytes(parameters[group[0]]), rules)
+            pieces = rules.pieces(_slot_bytes(parameters[group[0]]))
             ends = even_ends(spans[group[0]], ALIGN_BYTES // layout.item_bytes(arena), pieces)
         first = len(buckets)
         for end in ends:
@@ -153,41 +163,65 @@ class _Group:
     members: tuple[int, ...] = ()
     bytes: int = 0
 
-    def add(self, index: int, size_bytes: int) -> None:
-        self.members += (index,)
-        self.bytes += size_bytes
 
-    def close(self) -> tuple[int, ...]:
-        members = self.members
-        self.members, self.bytes = (), 0
-        return members
+class _Fusion:
+    """Gradients in the order in which they come. One block is filled at a time for each kind of
+    parameters; where the next one does not fit, the larger of the two leaves and the other one is
+    filled on."""
+
+    def __init__(self, rules: Sizes, left_bytes: int) -> None:
+        self.blocks: list[tuple[int, ...]] = []
+        self._rules = rules
+        self._left_bytes = left_bytes  # that have not come yet
+        self._filling: dict[tuple[object, ...], _Group] = {}
+        self._free_us = 0.0  # of the link, if every block leaves at once
+
+    def add(
+        self, index: int, kind: tuple[object, ...], size_bytes: int, times_us: tuple[float, float]
+    ) -> None:
+        """`times_us`: when it is ready, and for how long backward goes on then."""
+        ready_us, left_us = times_us
+        group = self._filling.setdefault(kind, _Group())
+        self._left_bytes -= size_bytes
+        busy_us = max(0.0, self._free_us - ready_us)
+        limit = self._rules.limit_bytes(left_us, self._left_bytes, busy_us)
+        if group.bytes + size_bytes > limit and size_bytes >= group.bytes:
+            self._close(_Group((index,), size_bytes), ready_us)
+            return
+        if group.bytes + size_bytes > limit:
+            self._close(group, ready_us)
+            group = self._filling[kind] = _Group()
+        group.members += (index,)
+        group.bytes += size_bytes
+        if group.bytes >= min(self._rules.aim_bytes, limit):
+            self._close(group, ready_us)
+            del self._filling[kind]
+
+    def finish(self) -> list[tuple[int, ...]]:
+        left = [group.members for group in self._filling.values() if group.members]
+        return self.blocks + left
+
+    def _close(self, group: _Group, now_us: float) -> None:
+        self.blocks.append(group.members)
+        cost = self._rules.cost
+        pieces = self._rules.pieces(group.bytes) if len(group.members) == 1 else 1
+        takes_us = cost.alpha_us * pieces + cost.beta_us_per_byte * group.bytes
+        self._free_us = max(self._free_us, now_us) + takes_us
 
 
 def _fused(
     parameters: Sequence[Parameter], profile: Profile, rules: Sizes
 ) -> list[tuple[int, ...]]:
-    """Which parameters share a block. One is filled at a time for each kind of parameters; where
-    the next one does not fit, the larger of the two leaves and the other one is filled on."""
-    filling: dict[tuple[object, ...], _Group] = {}
-    closed: list[tuple[int, ...]] = []
-    left_bytes = sum(_slot_bytes(parameter) for parameter in parameters)
+    """Which parameters share a block."""
+    fusion = _Fusion(rules, sum(_slot_bytes(parameter) for parameter in parameters))
     for index in _in_ready_order(profile):
         parameter = parameters[index]
         gateable = profile.first_use_us[index] is not None
         kind = (parameter.dtype, parameter.wire, parameter.device, gateable)
-        group = filling.setdefault(kind, _Group())
-        size_bytes = _slot_bytes(parameter)
-        left_bytes -= size_bytes
-        limit = rules.limit_bytes(profile.backward_us - _ready_us(profile, index), left_bytes)
-        if group.bytes + size_bytes > limit and size_bytes >= group.bytes:
-            closed.append((index,))
-            continue
-        if group.bytes + size_bytes > limit:
-            closed.append(group.close())
-        group.add(index, size_bytes)
-        if group.bytes >= min(rules.aim_bytes, limit):
-            closed.append(group.close())
-    return closed + [group.members for group in filling.values() if group.members]
+        ready_us = _ready_us(profile, index)
+        times_us = (ready_us, profile.backward_us - ready_us)
+        fusion.add(index, kind, _slot_bytes(parameter), times_us)
+    return fusion.finish()
 
 
 def _in_ready_order(profile: Profile) -> Iterator[int]:
@@ -199,12 +233,6 @@ def _in_ready_order(profile: Profile) -> Iterator[int]:
 
 def _ready_us(profile: Profile, index: int) -> float:
     return min(profile.ready_us[index], profile.backward_us)
-
-
-def _pieces(size_bytes: int, rules: Sizes) -> int:
-    """As few as the cap allows, more as long as none is smaller than what is aimed at."""
-    needed = -(-size_bytes // rules.cap_bytes)
-    return max(needed, size_bytes // rules.aim_bytes)
 
 
 def _slot_bytes(parameter: Parameter) -> int:

@@ -17,9 +17,8 @@ def make(policy: str, **options: object) -> Plan:
     parameters = tuple(
         Parameter(name, elements, "float32", "float32", "cpu") for name, elements in sizes.items()
     )
-    profile = Profile.assumed(len(parameters)).model_copy(
-        update={"link": LinkCost(alpha_us=1, beta_us_per_byte=0.0001)}
-    )
+    cost = LinkCost(alpha_us=1, beta_us_per_byte=0.0001)
+    profile = Profile.assumed(len(parameters)).model_copy(update={"links": Profile.link_of(cost)})
     return get(policy).plan(Request(parameters, profile, Config(**options)))
 
 

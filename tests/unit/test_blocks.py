@@ -161,6 +161,19 @@ def test_a_large_one_is_cut_evenly_and_small_ones_around_it_are_fused():
     assert [b.parameters for b in blocking.blocks if len(b.buckets) == 1] == [(5, 3, 1)]
 
 
+def test_what_comes_before_a_late_large_one_is_not_kept_for_it():
+    """The embedding of a language model is ready last. On a link that is idle before, all others
+    leave in time; on one that is behind, small messages would be a waste."""
+    members = make_parameters([20_000, *([500] * 100)])
+    cost = LinkCost(alpha_us=100.0, beta_us_per_byte=0.1)
+    for window_us, is_behind in ((30_000.0, False), (3000.0, True)):
+        blocking = block_up(members, even_profile(101, cost, window_us=window_us))
+        last = [block for block in blocking.blocks if len(block.parameters) > 1][-1]
+        takes_us = cost.time_us(blocking.bucket_bytes(last.buckets[0]))
+        assert (last.ready_us + takes_us > 2 * window_us) == is_behind
+        assert (takes_us > 600.0) == is_behind
+
+
 def test_what_cannot_be_gated_shares_no_message_with_what_can():
     members = make_parameters([100] * 6)
     profile = even_profile(6, LinkCost(alpha_us=100.0, beta_us_per_byte=1e-3))

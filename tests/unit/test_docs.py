@@ -19,12 +19,13 @@ PAGES = [*ROOT.glob("*.md"), *DOCS.glob("*.md")]
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-NEEDS_NO_CLUSTER = {"plans.py"}
+NEEDS_NO_CLUSTER = {"plans.py", "predict.py"}
 PURE_RUN = """
 import runpy, sys
 for name in ("torch", "horovod"):
     sys.modules[name] = None
-runpy.run_path(sys.argv[1])
+del sys.argv[0]
+runpy.run_path(sys.argv[0])
 """
 
 
@@ -92,16 +93,33 @@ def test_named_files_exist(page: Path) -> None:
         assert (ROOT / name).exists(), f"{page_name(page)} names {name}"
 
 
-def test_plan_example_runs_without_torch_and_is_quoted() -> None:
-    command = [sys.executable, "-c", PURE_RUN, str(DOCS / "examples" / "plans.py")]
+def run_pure(example: str, *arguments: str) -> str:
+    """Without torch and Horovod."""
+    command = [sys.executable, "-c", PURE_RUN, str(DOCS / "examples" / example), *arguments]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=60
     )
     assert done.returncode == 0, done.stderr
-    printed = done.stdout.split("\n\nfirst difference:")[0]
-    priority = printed[printed.index("plan 'priority'") :]
-    assert priority in (DOCS / "architecture.md").read_text(encoding="utf-8")
-    assert "read back unchanged: True" in done.stdout
+    return done.stdout
+
+
+def test_plan_example_runs_without_torch_and_is_quoted() -> None:
+    printed = run_pure("plans.py")
+    priority = printed.split("\n\nfirst difference:")[0]
+    priority = priority[priority.index("plan 'priority'") :]
+    assert priority in (DOCS / "plan.md").read_text(encoding="utf-8")
+    assert "read back unchanged: True" in printed
+
+
+def test_prediction_example_is_quoted_and_can_be_drawn(tmp_path: Path) -> None:
+    printed = run_pure("predict.py", str(tmp_path))
+    late = printed[printed.index("plan 'hand-made'") :].rstrip()
+    assert late in (DOCS / "plan.md").read_text(encoding="utf-8")
+    files = [str(tmp_path / name) for name in ("plan.json", "profile.json", "plan.png")]
+    command = [sys.executable, "-m", "deft_horovod.plan_picture", *files]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (done.returncode, done.stdout.rstrip()) == (0, late), done.stderr
+    assert (tmp_path / "plan.png").stat().st_size > 0
 
 
 @pytest.mark.parametrize(

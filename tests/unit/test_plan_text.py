@@ -1,6 +1,18 @@
 import pytest
+from hypothesis import given
 
-from deft_horovod.plan import Arena, Bucket, Generation, Link, Plan, Slot, Task
+from deft_horovod.plan import (
+    Arena,
+    Bucket,
+    Generation,
+    Link,
+    Plan,
+    Prediction,
+    Slot,
+    Staleness,
+    Task,
+)
+from tests.unit.random_plans import plans
 
 PLAN = Plan(
     policy="hand-made",
@@ -22,13 +34,82 @@ plan 'hand-made' (HASH): period 1 step, 1 buffer
 link 0: 'wire', messages leave in the order of the plan, at most 16.0 MB and 1 message in flight
 arena 0: bfloat16 on cuda, sent as float32, 4.1 kB
 
-task  message     bucket  bytes   leaves from  applied                  parameters
-0     all_reduce  0       384 B   backward 0   end of step 0            p0, p1, p2, ... p5 (6)
-1     all_reduce  1       3.7 kB  forward 1    before use in forward 1  large"""
+bucket 0: 384 B, layers 1-6 (p0 .. p5), synchronous, rides backward of t on link wire
+bucket 1: 3.7 kB, layer 7 (large), gated, rides forward of t+1 on link wire
+
+order on link wire, from the beginning of each window:
+  backward of step 0: bucket 0
+  forward of step 1: bucket 1"""
+
+PREDICTION = Prediction(
+    compute_us=200_000.0,
+    step_us=206_000.0,
+    bound_us=200_000.0,
+    status="optimal",
+    staleness=(
+        Staleness(delay=0, merged=1, bytes=3000),
+        Staleness(delay=0, merged=1, gated=True, bytes=900),
+        Staleness(delay=1, merged=4, bytes=100),
+    ),
+    updates_per_step=0.98,
+)
+PREDICTED = """\
+predicted: compute 200.00 ms, step 206.00 ms, exposed 6.00 ms
+no plan within the limits is below 200.00 ms, this one is 3.0% above (optimal)
+updates per step: 0.98
+  synchronous              3.0 kB  75.0%  ##############################
+  gated                     900 B  22.5%  #########
+  4 steps merged, delay 1   100 B   2.5%  #
+"""
 
 
 def test_a_person_can_read_it():
     assert PLAN.describe() == TEXT.replace("HASH", PLAN.hash()[:12])
+
+
+def test_what_is_predicted_comes_first():
+    plan = PLAN.model_copy(update={"prediction": PREDICTION})
+    head, rest = TEXT.replace("HASH", plan.hash()[:12]).split("\n", 1)
+    assert plan.describe() == f"{head}\n{PREDICTED}{rest}"
+
+
+def test_the_steps_of_a_period_can_have_different_fates():
+    """A large parameter in two parts; the first one travels half now and half over another link."""
+    plan = Plan(
+        policy="hand-made",
+        period=3,
+        buffers=3,
+        links=(Link(name="wire", plan_order=False), Link(name="other", plan_order=False)),
+        arenas=(Arena(dtype="float32", wire="float32", device="cpu", elements=16),),
+        slots=(Slot(name="fc.weight", arena=0, begin=0, end=16),),
+        buckets=(Bucket(arena=0, begin=0, end=8), Bucket(arena=0, begin=8, end=16)),
+        generations=(
+            Generation(bucket=0),
+            Generation(bucket=0, first_step=1, last_step=2, apply_step=3),
+            Generation(bucket=1, last_step=2, apply_step=2),
+        ),
+        tasks=(
+            Task(generation=0, op="reduce_scatter"),
+            Task(generation=0, op="all_gather", link=1),
+            Task(generation=1, step=3, stage="forward"),
+            Task(generation=2, step=2),
+        ),
+    )
+    assert plan.describe().endswith(
+        """
+bucket 0: 32 B, layer 1 (fc.weight) part 1 of 2:
+  step 0: synchronous, rides backward of t on link wire (reduce_scatter), \
+then backward of t on link other (all_gather)
+  steps 1 to 2: 2 steps merged, delay 1, rides forward of t+1 on link wire
+bucket 1: 32 B, layer 1 (fc.weight) part 2 of 2, 3 steps merged, rides backward of t on link wire"""
+    )
+
+
+@given(plans())
+def test_every_bucket_of_any_plan_has_its_line(plan):
+    lines = plan.describe().splitlines()
+    for number in range(len(plan.buckets)):
+        assert sum(line.startswith(f"bucket {number}: ") for line in lines) == 1
 
 
 def test_an_empty_plan_says_so():

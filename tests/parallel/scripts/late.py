@@ -241,6 +241,55 @@ def case_uneven_data_with_join() -> None:
     assert equal_on_all_ranks(job.model.parameters())
 
 
+def _scaled(job: Job, scaler: torch.amp.GradScaler, poison: bool = False) -> None:
+    job.optimizer.zero_grad()
+    loss = loss_of(job.model, job.data.next())
+    scaler.scale(loss * float("inf") if poison else loss).backward()
+    scaler.step(job.optimizer)
+    scaler.update()
+
+
+def case_a_loss_scale_is_that_of_the_gradients_own_step() -> None:
+    """The scale doubles all the time; powers of two leave no trace in the result."""
+    for lates in (DELAYED, MIXED):
+        job = Job([late if late.merged == 1 else Late(delay=1) for late in lates])
+        scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=1)
+        for step in range(STEPS):
+            _scaled(job, scaler)
+            job.reference.train(1)
+            job.check(f"scaled, step {step}")
+        assert scaler.get_scale() == 4.0 * 2**STEPS
+        job.optimizer.flush()
+        job.reference.flush()
+        job.check("scaled, after the flush")
+
+
+def case_an_overflow_is_dropped_on_all_ranks() -> None:
+    job = Job(DELAYED)
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=1000)
+    for step in range(6):
+        _scaled(job, scaler, poison=step == 2 and stock.rank() == 1)
+        assert equal_on_all_ranks(job.model.parameters())
+    assert all(bool(p.isfinite().all()) for p in job.model.parameters())
+    assert job.optimizer.stats()["dropped"] == 6
+    assert scaler.get_scale() == 2.0
+    job.optimizer.flush()
+
+
+def case_unscaling_by_hand_is_refused() -> None:
+    job = Job(DELAYED)
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+    _scaled(job, scaler)
+    scaler.scale(loss_of(job.model, job.data.next())).backward()
+    scaler.unscale_(job.optimizer)
+    try:
+        scaler.step(job.optimizer)
+    except DeftError as error:
+        assert "leave unscale_() out" in str(error)
+    else:
+        raise AssertionError("unscale_() was accepted")
+
+
 def case_memory_is_what_the_plan_says() -> None:
     job = Job(MIXED)
     job.train(2)

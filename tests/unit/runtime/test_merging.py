@@ -9,8 +9,14 @@ from deft_horovod.runtime.merging import divide, takes_mean
 
 @pytest.mark.parametrize(
     ("kind", "mean"),
-    [(torch.optim.SGD, False), (torch.optim.ASGD, False), (torch.optim.Adam, True)]
-    + [(torch.optim.AdamW, True), (torch.optim.RMSprop, True), (torch.optim.Adagrad, True)],
+    [
+        (torch.optim.SGD, False),
+        (torch.optim.ASGD, False),
+        (torch.optim.Adam, True),
+        (torch.optim.AdamW, True),
+        (torch.optim.RMSprop, True),
+        (torch.optim.Adagrad, True),
+    ],
 )
 def test_optimizers_that_adapt_get_the_mean(kind, mean):
     optimizer = kind([nn.Parameter(torch.ones(2))], lr=0.1)

@@ -1,0 +1,98 @@
+"""Assemble: choices and an order become a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from deft_horovod.plan import Generation, Link, Plan, Stage, Task
+from deft_horovod.plan_rules import buffers_needed
+from deft_horovod.profile import HOROVOD_LINK
+from deft_horovod.solver.blocks import Blocking
+from deft_horovod.solver.problem import Choice
+
+# Enough that the next messages are negotiated while one travels, few enough that the plan's order
+# is the order on the wire.
+CREDIT_MESSAGES: Final = 4
+
+
+@dataclass(frozen=True)
+class Departure:
+    """One message, in the order of departure."""
+
+    block: int
+    bucket: int  # among those of its block
+    step: int  # of the period, in which its last gradient comes
+    link: int
+    # The window it is held back for: steps after `step`, stage. None: it leaves when its turn comes.
+    window: tuple[int, Stage] | None = None
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The generations of a block: (first step, last step, delay) for each."""
+
+    spans: tuple[tuple[int, int, int], ...]
+    gated: bool = False
+
+    @staticmethod
+    def of(choice: Choice, period: int) -> Timing:
+        return Timing(
+            tuple(
+                (last - choice.merged + 1, last, choice.delay) for last in choice.last_steps(period)
+            ),
+            choice.gated,
+        )
+
+
+def assemble(
+    policy: str,
+    blocking: Blocking,
+    period: int,
+    timings: Sequence[Timing],
+    departures: Sequence[Departure],
+    links: Sequence[str] = (HOROVOD_LINK,),
+) -> Plan:
+    """A message's window is the first in which the plan lets it leave: that of its last gradient, or
+    of what stands before it, so that no link idles for the sake of a window."""
+    generations: list[Generation] = []
+    index: dict[tuple[int, int, int], int] = {}
+    for number, (block, timing) in enumerate(zip(blocking.blocks, timings, strict=True)):
+        for place, bucket in enumerate(block.buckets):
+            for first, last, delay in timing.spans:
+                index[number, place, last] = len(generations)
+                generations.append(
+                    Generation(
+                        bucket=bucket,
+                        first_step=first,
+                        last_step=last,
+                        apply_step=last + delay,
+                        gated=timing.gated,
+                    )
+                )
+    tasks = []
+    opens: dict[int, tuple[int, int]] = {}
+    for departure in departures:
+        after, stage = departure.window or (0, "backward")
+        window = (departure.step + after, 1 if stage == "backward" else 0)
+        opens[departure.link] = window = max(window, opens.get(departure.link, window))
+        tasks.append(
+            Task(
+                generation=index[departure.block, departure.bucket, departure.step],
+                link=departure.link,
+                step=window[0],
+                stage="backward" if window[1] else "forward",
+            )
+        )
+    return Plan(
+        policy=policy,
+        period=period,
+        buffers=max(buffers_needed(generations, period), default=1),
+        links=tuple(Link(name=name, credit_messages=CREDIT_MESSAGES) for name in links),
+        arenas=blocking.layout.arenas,
+        slots=blocking.layout.slots,
+        buckets=blocking.buckets,
+        generations=tuple(generations),
+        tasks=tuple(tasks),
+    )

@@ -1,0 +1,139 @@
+"""Exact: the choice of all items by CP-SAT, in the order of the goals.
+
+1. The time that compute stands still. Skipped where the greedy solution has none.
+2. Within that: staleness; with ties fewer gates, and then fewer messages. One weighted sum, as the
+   weights of a coarser goal outweigh all that the finer ones can add up to.
+
+One worker, a fixed seed and a limit in deterministic time, which counts operations and not seconds:
+the same input gives the same choice whatever else the machine is doing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from deft_horovod.solver.greedy import Solution, stalls_for
+from deft_horovod.solver.grid import Array
+from deft_horovod.solver.options import Options
+from deft_horovod.solver.or_tools import cp_model
+
+SEED: Final = 1
+# Of CP-SAT's deterministic time; about seconds on a machine of today.
+EXPOSED_LIMIT: Final = 0.2
+STALENESS_LIMIT: Final = 0.3
+# Staleness is counted in so many units, finer differences in weights are not seen.
+_STALENESS_UNITS: Final = 1_000_000
+# What a step may be longer for the sake of less staleness, as a share. Below what can be measured.
+EXPOSED_TOLERANCE: Final = 0.001
+_LARGEST: Final = 2**50
+
+
+def improve(options: Options, start: Solution) -> Solution:
+    """The best solution found, never worse than `start`."""
+    if not len(start.chosen):
+        return start
+    best, proven = start, True
+    tolerance = np.floor(EXPOSED_TOLERANCE * options.grid.capacity[-1])
+    if start.exposed > tolerance:
+        best, proven = _solve(options, best, most_exposed=None, limit=EXPOSED_LIMIT)
+    allowed = best.exposed + (tolerance if best.exposed <= tolerance else 0.0)
+    best, fresh = _solve(options, best, most_exposed=max(allowed, tolerance), limit=STALENESS_LIMIT)
+    return Solution(options, best.chosen, best.stalls, proven and fresh)
+
+
+def _solve(
+    options: Options, start: Solution, *, most_exposed: float | None, limit: float
+) -> tuple[Solution, bool]:
+    """Without `most_exposed` the least exposed, else the freshest within it; and whether that is
+    proven to be the best."""
+    model = cp_model.CpModel()
+    picks = [model.new_bool_var("") for _ in options.choices]
+    for item in range(len(start.chosen)):
+        model.add_exactly_one(picks[option] for option in options.of(item))
+    grid = options.grid
+    stalls = [model.new_int_var(0, _LARGEST, "") for _ in range(grid.stalls.shape[1])]
+    _add_rows(model, options, picks, stalls)
+    for option, pick in enumerate(picks):
+        model.add_hint(pick, bool(start.chosen[options.item[option]] == option))
+    for stall, ticks in zip(stalls, start.stalls, strict=True):
+        model.add_hint(stall, int(ticks))
+    if most_exposed is None:
+        model.minimize(sum(stalls))
+    else:
+        model.add(sum(stalls) <= int(most_exposed))
+        costs = _costs(options)
+        model.minimize(cp_model.LinearExpr.weighted_sum(picks, [int(cost) for cost in costs]))
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = SEED
+    solver.parameters.max_deterministic_time = limit
+    status = solver.solve(model)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return start, False
+    values = np.array([solver.boolean_value(pick) for pick in picks])
+    chosen = np.flatnonzero(values)
+    found = Solution(options, chosen, stalls_for(grid, options.demand(chosen)))
+    exact = np.array([solver.value(stall) for stall in stalls], dtype=np.float64)
+    if exact.sum() < found.exposed:
+        found = Solution(options, chosen, exact)
+    return found, status == cp_model.OPTIMAL
+
+
+def _add_rows(
+    model: cp_model.CpModel,
+    options: Options,
+    picks: list[cp_model.IntVar],
+    stalls: list[cp_model.IntVar],
+) -> None:
+    """No interval is asked for more than it has. One variable for what each cell is asked for, as
+    each pick lies in few cells, but each cell in many intervals."""
+    grid = options.grid
+    for link in range(options.load.shape[1]):
+        cells: dict[int, cp_model.IntVar] = {}
+        asked: dict[int, tuple[list[cp_model.IntVar], list[int]]] = {}
+        for option, pick in enumerate(picks):
+            ticks = int(options.load[option, link])
+            for cell in options.cells[option]:
+                if ticks and cell < grid.cells:
+                    terms = asked.setdefault(int(cell), ([], []))
+                    terms[0].append(pick)
+                    terms[1].append(ticks)
+        for cell, (variables, ticks_of) in asked.items():
+            cells[cell] = model.new_int_var(0, sum(ticks_of), "")
+            model.add(cp_model.LinearExpr.weighted_sum(variables, ticks_of) == cells[cell])
+        used = sorted(cells)
+        seen: set[bytes] = set()
+        order = np.argsort(grid.capacity, kind="stable")
+        for row in order:
+            inside = grid.demand[row, used] > 0.0
+            # Of rows over the same cells the shortest one counts; it contains the fewest stalls.
+            key = inside.tobytes() + grid.stalls[row].tobytes()
+            if not inside.any() or key in seen:
+                continue
+            seen.add(key)
+            terms = [cells[cell] for cell, hit in zip(used, inside, strict=True) if hit]
+            rest = cp_model.LinearExpr.weighted_sum(stalls, [int(n) for n in grid.stalls[row]])
+            model.add(sum(terms) <= rest + int(grid.capacity[row]))
+
+
+def _costs(options: Options) -> Array:
+    """Of each option: staleness, then gates, then messages."""
+    gates = options.gated.astype(np.float64)
+    sends = options.sends * (len(options.first) * options.grid.period)
+    most = _most(options, options.staleness)
+    stale = np.round(options.staleness * (_STALENESS_UNITS / most)) if most > 0 else 0.0
+    finer = gates * (1.0 + _most(options, options.sends)) + options.sends
+    del sends
+    return stale * (1.0 + np.ceil(_most(options, finer))) + finer
+
+
+def _most(options: Options, costs: Array) -> float:
+    """What the dearest option of each item adds up to."""
+    return float(
+        sum(
+            costs[options.first[i] : options.first[i + 1]].max()
+            for i in range(len(options.first) - 1)
+        )
+    )

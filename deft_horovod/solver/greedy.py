@@ -1,0 +1,229 @@
+"""Greedy: good choices in a short time. A start for the exact search, and what is used if that finds
+nothing better in its time.
+
+From several starts (everything synchronous; everything as patient as allowed and merged by the same
+number of steps, for each number that divides the period):
+
+1. While some interval asks for more than there is: of all single changes that relieve the worst one
+   and the whole, the one with the least staleness for what it relieves. Where none is left, compute
+   has to stand still.
+2. From the stalest item on: the freshest option that does not break what was reached.
+
+The best end counts: least exposed, then freshest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from deft_horovod.solver.grid import Array, Grid
+from deft_horovod.solver.options import Ints, Options
+from deft_horovod.solver.problem import Choice
+
+# How many of the most promising changes are looked at in full.
+_LOOKED_AT = 12
+# Relieving less than a millionth of a step is no progress.
+_PROGRESS = 1.0
+# Intervals that nothing relieves: after so many the rest is taken to be like them.
+_HOPELESS = 8
+_PASSES = 2
+
+
+@dataclass(frozen=True)
+class Solution:
+    options: Options
+    chosen: Ints  # [item]: its option
+    stalls: Array  # ticks
+    # Whether nothing better exists for this period, as far as the demand of intervals goes.
+    proven: bool = False
+
+    @property
+    def exposed(self) -> float:
+        """Ticks of a period."""
+        return float(self.stalls.sum())
+
+    @property
+    def exposed_us(self) -> float:
+        """Of a step."""
+        return self.options.grid.exposed_us(self.stalls)
+
+    @property
+    def staleness(self) -> float:
+        return float(self.options.staleness[self.chosen].sum())
+
+    def key(self) -> tuple[float, float, float, float]:
+        """The smallest is the best."""
+        options = self.options
+        return (
+            self.exposed,
+            self.staleness,
+            float(options.gated[self.chosen].sum()),
+            float(options.sends[self.chosen].sum()),
+        )
+
+
+def choose_greedily(options: Options) -> Solution:
+    if not len(options.choices):
+        stalls = np.zeros(options.grid.stalls.shape[1])
+        return Solution(options, np.zeros(0, dtype=np.int64), stalls, proven=True)
+    period = options.grid.period
+    sums = sorted({choice.merged for choice in options.choices})
+    starts = [_start(options, merged) for merged in sums]
+    if period == 1 or not _is_overcharged(options, starts[0]):
+        starts.insert(0, _start(options, 0))
+    best: Solution | None = None
+    for chosen in starts:
+        _relieve(options, chosen)
+        stalls = stalls_for(options.grid, options.demand(chosen))
+        for _ in range(_PASSES):
+            _freshen(options, chosen, stalls)
+        found = Solution(options, chosen, stalls)
+        if best is None or found.key() < best.key():
+            best = found
+    assert best is not None  # noqa: S101 (there is at least one start)
+    return best
+
+
+def stalls_for(grid: Grid, asked: Array) -> Array:
+    """How long compute stands still where, so that every interval has what is asked of it.
+
+    Time is added as late as an interval allows, so that those that begin later profit too; what
+    turns out to be more than needed is taken back.
+    """
+    stalls = np.zeros(grid.stalls.shape[1])
+    missing = (asked - grid.capacity[:, None]).max(axis=1)
+    short = np.flatnonzero(missing > 0.0)
+    for row in short:
+        lacking = missing[row] - grid.stalls[row] @ stalls
+        if lacking > 0.0:
+            stalls[grid.stall_at_end[row]] += np.ceil(lacking)
+    for stall in np.argsort(-stalls, kind="stable"):
+        served = grid.stalls @ stalls - missing
+        touched = grid.stalls[:, stall] > 0.0
+        spare = np.floor((served[touched] / grid.stalls[touched, stall]).min(initial=np.inf))
+        if stalls[stall] > 0.0 and spare > 0.0:
+            stalls[stall] -= min(stalls[stall], spare)
+    return stalls
+
+
+def _start(options: Options, merged: int) -> Ints:
+    """One option of each item: all sums of as many steps, as late as may be, on the links and in
+    the steps that have the least to do. 0: nothing merged, late or gated."""
+    wanted = np.array([_is_start(choice, merged) for choice in options.choices])
+    late = np.array([2 * choice.delay + choice.gated for choice in options.choices])
+    steps = np.zeros((len(options.choices), options.grid.period))
+    for option, choice in enumerate(options.choices):
+        steps[option, list(choice.last_steps(options.grid.period))] = 1.0
+    busy = np.zeros((options.load.shape[1], options.grid.period))
+    chosen = np.zeros(len(options.first) - 1, dtype=np.int64)
+    heavy = [-options.load[options.first[item]].max() for item in range(len(chosen))]
+    for item in np.argsort(heavy, kind="stable"):
+        mine = np.arange(options.first[item], options.first[item + 1])
+        mine = mine[wanted[mine]]
+        mine = mine[late[mine] == late[mine].max()]
+        then = busy + options.load[mine][:, :, None] * steps[mine][:, None, :]
+        best = np.lexsort((mine, then.max(axis=(1, 2)), then.sum(axis=2).max(axis=1)))[0]
+        chosen[item], busy = mine[best], then[best]
+    return chosen
+
+
+def _is_start(choice: Choice, merged: int) -> bool:
+    if not merged:
+        return choice.merged == 1 and not choice.delay and not choice.gated
+    return choice.merged == merged and choice.delay <= 1
+
+
+def _is_overcharged(options: Options, chosen: Ints) -> bool:
+    """Whether the links cannot carry that much, whenever."""
+    excess = options.demand(chosen) - options.grid.capacity[:, None]
+    return bool((excess[-1] > 0.0).any())
+
+
+def _relieve(options: Options, chosen: Ints) -> None:
+    """Changes `chosen` until no interval is overcharged, or nothing relieves one that is."""
+    grid = options.grid
+    excess = options.demand(chosen) - grid.capacity[:, None]
+    given_up = np.zeros(excess.shape, dtype=bool)
+    while True:
+        worst = np.where(given_up, -np.inf, excess)
+        row, link = np.unravel_index(int(np.argmax(worst)), worst.shape)
+        if worst[row, link] < _PROGRESS:
+            return
+        change = _best_change(options, chosen, excess, int(row), int(link))
+        if change is None:
+            given_up[row, link] = True
+            if given_up.sum() >= _HOPELESS:
+                return
+            continue
+        option, excess = change
+        chosen[options.item[option]] = option
+
+
+def _best_change(
+    options: Options, chosen: Ints, excess: Array, row: int, link: int
+) -> tuple[int, Array] | None:
+    """The option to switch to, and the excess then."""
+    inside = options.grid.demand[row]
+    asks = inside[options.cells].sum(axis=1) * options.load[:, link]
+    now = chosen[options.item]
+    relief = np.minimum(asks[now] - asks, excess[row, link])
+    price = options.staleness - options.staleness[now]
+    useful = np.flatnonzero(relief >= _PROGRESS)
+    if not len(useful):
+        return None
+    rate = price[useful] / relief[useful]
+    ranked = useful[np.lexsort((useful, options.sends[useful], -relief[useful], rate))]
+    # Stalls serve all links at once, so what counts is the one that lacks most.
+    total = np.maximum(excess.max(axis=1), 0.0).sum() - _PROGRESS
+    for at in range(0, min(len(ranked), 8 * _LOOKED_AT), _LOOKED_AT):
+        batch = ranked[at : at + _LOOKED_AT]
+        after = excess[:, :, None] + _differences(options, now[batch], batch)
+        good = np.flatnonzero(np.maximum(after.max(axis=1), 0.0).sum(axis=0) <= total)
+        if len(good):
+            return int(batch[good[0]]), after[:, :, good[0]]
+    return None
+
+
+def _differences(options: Options, old: Ints, new: Ints) -> Array:
+    """[row, link, change]: what is asked more when `new` takes the place of `old`."""
+    before = options.rows(old)[:, None, :] * options.load[old].T
+    return options.rows(new)[:, None, :] * options.load[new].T - before
+
+
+def _freshen(options: Options, chosen: Ints, stalls: Array) -> None:
+    """Less staleness, then fewer gates, then fewer messages, within what was reached."""
+    grid = options.grid
+    spare = grid.capacity + grid.stalls @ stalls
+    asked = options.demand(chosen)
+    order = np.argsort(-options.staleness[chosen], kind="stable")
+    for item in order:
+        mine = np.arange(options.first[item], options.first[item + 1])
+        old = int(chosen[item])
+        better = mine[_ranks(options, mine) < _rank_of(options, old, mine)]
+        if not len(better):
+            continue
+        rest = asked - options.rows(np.array([old])) * options.load[old]
+        rows = options.rows(better)
+        fits = np.ones(len(better), dtype=bool)
+        for link in range(asked.shape[1]):
+            then = rest[:, link : link + 1] + rows * options.load[better, link]
+            fits &= (then <= np.maximum(spare, asked[:, link])[:, None]).all(axis=0)
+        if fits.any():
+            ranks = _ranks(options, better)
+            new = int(better[fits][np.argmin(ranks[fits])])
+            chosen[item] = new
+            asked = rest + options.rows(np.array([new])) * options.load[new]
+
+
+def _ranks(options: Options, of: Ints) -> Ints:
+    """The place of each among these: the freshest first."""
+    order = np.lexsort((of, options.sends[of], options.gated[of], options.staleness[of]))
+    ranks = np.empty(len(of), dtype=np.int64)
+    ranks[order] = np.arange(len(of))
+    return ranks
+
+
+def _rank_of(options: Options, option: int, among: Ints) -> int:
+    return int(_ranks(options, among)[option - among[0]])

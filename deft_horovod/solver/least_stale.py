@@ -1,0 +1,210 @@
+"""Least stale: the plan that hides the communication with as little staleness as possible.
+
+Everything that is decided is compared as plans in the end, played through by `timeline`: several ways
+to make messages, with and without the second link, several periods. The goals, in this order:
+
+1. exposed time, as predicted;
+2. exposed time if links are slower by the margin;
+3. staleness, weighted;
+4. updates per step (the more the better), messages, links.
+
+Times that differ by less than can be measured count as equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from deft_horovod.parameter import Parameter
+from deft_horovod.plan import Plan
+from deft_horovod.profile import Profile
+from deft_horovod.solver.blocks import ALPHA_SHARE, WINDOW_SHARE, Blocking, block_up
+from deft_horovod.solver.bounds import bound_us
+from deft_horovod.solver.exact import improve
+from deft_horovod.solver.greedy import Solution, choose_greedily
+from deft_horovod.solver.grid import make_grid
+from deft_horovod.solver.options import make_options
+from deft_horovod.solver.prediction import predict
+from deft_horovod.solver.problem import MARGIN, Limits, Problem, problem_of
+from deft_horovod.solver.refine import Setting, refine, with_margin
+from deft_horovod.solver.staleness import updates_per_step
+from deft_horovod.solver.timeline import simulate
+
+# (share of start-up, share of a window) that a message may be: as blocks see fit; finer, for fresher
+# plans where there is link time to spare; coarser, for links that are overcharged.
+_SIZES: Final = ((ALPHA_SHARE, WINDOW_SHARE), (0.25, 0.15), (0.02, 0.7))
+# Sums of more steps are not planned, whatever the limit.
+LONGEST_PERIOD: Final = 16
+_PERIODS: Final = (1, 2, 3, 4, 5, 6, 8, 10, 12, LONGEST_PERIOD)
+# Differences in the step time below this share of it count as none.
+_TOLERANCE: Final = 0.002
+# How many of the most promising choices become plans.
+_SHORTLIST: Final = 3
+
+# Of each block of a blocking, how much a step of staleness hurts.
+Weights = Callable[[Blocking], Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    plan: Plan
+    exposed_us: float
+    exposed_with_margin_us: float
+    staleness: float
+    status: str
+
+    @property
+    def rest(self) -> tuple[float, int, int]:
+        links = {task.link for task in self.plan.tasks}
+        return -updates_per_step(self.plan), len(self.plan.tasks) // self.plan.period, len(links)
+
+
+@dataclass(frozen=True)
+class _Found:
+    setting: Setting
+    solution: Solution
+
+    @property
+    def staleness(self) -> float:
+        total = sum(item.weight for item in self.setting.problem.items)
+        return self.solution.staleness / total if total > 0.0 else 0.0
+
+    @property
+    def is_hidden(self) -> bool:
+        return self.solution.exposed_us <= _TOLERANCE * self.setting.problem.step_us
+
+    @property
+    def key(self) -> tuple[float, float, int, float]:
+        hidden_us = 0.0 if self.is_hidden else self.solution.exposed_us
+        return hidden_us, self.staleness, self.setting.problem.links, self.solution.exposed_us
+
+
+def solve(
+    policy: str,
+    parameters: Sequence[Parameter],
+    profile: Profile,
+    limits: Limits,
+    others: Iterable[Plan] = (),
+    weights: Weights | None = None,
+) -> Plan:
+    """The best plan, with its prediction. `others`: synchronous plans to compare with, so that the
+    result is never predicted to be slower than one of them. Expects a measured link."""
+    judge = with_margin(profile, MARGIN)
+    found = [
+        _best_period(_setting(policy, blocking, profile, judge, limits, links, weights))
+        for blocking in _blockings(parameters, profile)
+        for links in _link_sets(profile)
+    ]
+    candidates = []
+    for start in sorted(found, key=lambda entry: entry.key)[:_SHORTLIST]:
+        solution = improve(start.solution.options, start.solution)
+        candidates += [
+            _candidate(entry.setting, entry.solution, judge, profile, status)
+            for entry, status in (
+                (start, "greedy"),
+                (_Found(start.setting, solution), "optimal" if solution.proven else "feasible"),
+            )
+        ]
+    candidates += [
+        Candidate(plan, *_exposed_us(plan, profile, judge), 0.0, "greedy") for plan in others
+    ]
+    best = choose(candidates, profile)
+    bound = bound_us(parameters, profile, limits)
+    plan = best.plan.model_copy(update={"policy": policy})
+    return predict(plan, profile, bound_us=bound, status=best.status)
+
+
+def choose(candidates: Sequence[Candidate], profile: Profile) -> Candidate:
+    """By the goals, one after the other."""
+    tolerance_us = _TOLERANCE * profile.compute_us
+    left = list(candidates)
+    least_us = min(c.exposed_us for c in left)
+    left = [c for c in left if c.exposed_us <= least_us + tolerance_us]
+    least_us = min(c.exposed_with_margin_us for c in left)
+    left = [c for c in left if c.exposed_with_margin_us <= least_us + tolerance_us]
+    return min(left, key=lambda c: (c.staleness, c.rest))
+
+
+def _candidate(
+    setting: Setting, solution: Solution, judge: Profile, profile: Profile, status: str
+) -> Candidate:
+    options = solution.options
+    choices = [options.choices[option] for option in solution.chosen]
+    draft = refine(setting, options.grid.period, choices, solution.exposed_us)
+    items = setting.problem.items
+    total = sum(item.weight for item in items)
+    stale = sum(i.weight * c.staleness for i, c in zip(items, draft.choices, strict=True))
+    exposed = _exposed_us(draft.plan, profile, judge)
+    return Candidate(draft.plan, *exposed, stale / total if total > 0.0 else 0.0, status)
+
+
+def _exposed_us(plan: Plan, profile: Profile, judge: Profile) -> tuple[float, float]:
+    return simulate(plan, profile).exposed_us, simulate(plan, judge).exposed_us
+
+
+def _blockings(parameters: Sequence[Parameter], profile: Profile) -> list[Blocking]:
+    found: list[Blocking] = []
+    for alpha_share, window_share in _SIZES:
+        blocking = block_up(parameters, profile, alpha_share=alpha_share, window_share=window_share)
+        if blocking not in found:
+            found.append(blocking)
+    return found
+
+
+def _link_sets(profile: Profile) -> list[tuple[int, ...]]:
+    """The first link, and all of them if together they carry more."""
+    alone = [(0,)]
+    if len(profile.links) == 1:
+        return alone
+    rate = 0.0
+    for link in profile.links:
+        cost = link.busy_cost or link.cost
+        rate += 1.0 / max(cost.beta_us_per_byte, 1e-12)
+    adds = rate > 1.0 / max(profile.links[0].cost.beta_us_per_byte, 1e-12)
+    return [*alone, tuple(range(len(profile.links)))] if adds else alone
+
+
+def _setting(
+    policy: str,
+    blocking: Blocking,
+    profile: Profile,
+    judge: Profile,
+    limits: Limits,
+    links: tuple[int, ...],
+    weights: Weights | None,
+) -> Setting:
+    return Setting(
+        policy=policy,
+        blocking=blocking,
+        problem=problem_of(
+            blocking, profile, limits, links, None if weights is None else weights(blocking)
+        ),
+        links=tuple(profile.links[link].name for link in links),
+        judge=judge,
+    )
+
+
+def _best_period(setting: Setting) -> _Found:
+    """The shortest period that hides everything, else the least exposed."""
+    best: _Found | None = None
+    problem = setting.problem
+    longest = min(problem.limits.max_merge, LONGEST_PERIOD)
+    for period in (p for p in {*_PERIODS, longest} if p <= longest):
+        if period < longest and _is_too_short(problem, period):
+            continue
+        options = make_options(make_grid(problem, period))
+        found = _Found(setting, choose_greedily(options))
+        if best is None or found.key < best.key:
+            best = found
+        if found.is_hidden:
+            break
+    assert best is not None  # noqa: S101 (the longest period was tried)
+    return best
+
+
+def _is_too_short(problem: Problem, period: int) -> bool:
+    """Whether the links could not carry everything even if all was merged over the period."""
+    load_us = problem.least_load_us() * problem.limits.max_merge / period
+    return load_us > problem.margin * problem.step_us

@@ -1,0 +1,122 @@
+"""Problem: what is decided for every block, and within which limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from deft_horovod.profile import LinkCost, Profile
+from deft_horovod.solver.blocks import Blocking
+
+# Share of the measured stage times that is planned with: messages do not preempt each other, and
+# no step is exactly like the one that was measured.
+MARGIN: Final = 0.97
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the user allows."""
+
+    max_delay: int  # steps that an update may come late
+    max_merge: int  # steps whose gradients may travel as one sum
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How a block travels. All its buckets share everything but the link."""
+
+    merged: int = 1  # steps of a generation
+    phase: int = 0  # the last step of the first generation in the period, below `merged`
+    delay: int = 0
+    gated: bool = False
+    links: tuple[int, ...] = ()  # of each bucket
+
+    @property
+    def staleness(self) -> float:
+        """Steps from a gradient to its update, the mean over the gradients of a generation.
+
+        A gate costs none: the update is there before anything uses the parameter.
+        """
+        return self.delay + (self.merged - 1) / 2
+
+    def last_steps(self, period: int) -> range:
+        """The steps of the period in which its generations are complete."""
+        return range(self.phase, period, self.merged)
+
+
+@dataclass(frozen=True)
+class Item:
+    """A block, as far as planning goes."""
+
+    ready_us: float  # since backward began
+    need_us: float | None  # since forward began; None: it cannot be gated
+    weight: float  # how much a step of staleness hurts; lexicographic, so only ratios count
+    times_us: tuple[tuple[float, ...], ...]  # of each bucket on each link
+
+    def load_us(self, links: Sequence[int], link: int) -> float:
+        """What a generation costs one link, if its buckets travel on these."""
+        return sum(times[on] for times, on in zip(self.times_us, links, strict=True) if on == link)
+
+
+@dataclass(frozen=True)
+class Problem:
+    items: tuple[Item, ...]
+    forward_us: float
+    backward_us: float
+    optimizer_us: float
+    links: int
+    limits: Limits
+    margin: float = MARGIN
+
+    @property
+    def step_us(self) -> float:
+        """Of compute."""
+        return self.forward_us + self.backward_us + self.optimizer_us
+
+    def least_load_us(self) -> float:
+        """No step can do with less link time, if all links are shared perfectly: what everything
+        takes when each message takes the link that is fastest for it and all merge."""
+        fastest = sum(min(times) for item in self.items for times in item.times_us)
+        return fastest / (self.links * self.limits.max_merge)
+
+
+def costs_of(profile: Profile, links: Sequence[int]) -> tuple[LinkCost, ...]:
+    """Of these links of the profile, used side by side."""
+    return tuple(
+        profile.links[link].cost
+        if len(links) == 1
+        else profile.links[link].busy_cost or profile.links[link].cost
+        for link in links
+    )
+
+
+def problem_of(
+    blocking: Blocking,
+    profile: Profile,
+    limits: Limits,
+    links: Sequence[int],
+    weights: Sequence[float] | None = None,
+) -> Problem:
+    """A step of staleness hurts in proportion to a block's bytes, unless `weights` say otherwise
+    (one for each block)."""
+    costs = costs_of(profile, links)
+    items = []
+    for index, block in enumerate(blocking.blocks):
+        sizes = [blocking.bucket_bytes(bucket) for bucket in block.buckets]
+        items.append(
+            Item(
+                ready_us=min(block.ready_us, profile.backward_us),
+                need_us=block.need_us,
+                weight=float(sum(sizes)) if weights is None else weights[index],
+                times_us=tuple(tuple(cost.time_us(size) for cost in costs) for size in sizes),
+            )
+        )
+    return Problem(
+        items=tuple(items),
+        forward_us=profile.forward_us,
+        backward_us=profile.backward_us,
+        optimizer_us=profile.optimizer_us,
+        links=len(links),
+        limits=limits,
+    )
