@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -96,6 +97,7 @@ class Arm:
     optimizer: Any
     rounds: list[dict[str, Any]] = field(default_factory=list)
     warmed_steps: int = 0
+    warmed_s: float = 0.0
 
     def step(self) -> None:
         self.optimizer.zero_grad()
@@ -114,6 +116,7 @@ class Arm:
         """Until its plan stays what it is. All ranks plan at the same boundary, so all stop here
         after the same step."""
         seen, since = None, 0
+        began_s = time.monotonic()
         while self.warmed_steps < MOST_WARM_UP_STEPS:
             self.step()
             self.warmed_steps += 1
@@ -125,6 +128,7 @@ class Arm:
             if settled and self.warmed_steps >= self.kind.warm_up_steps:
                 break
         self.drain()
+        self.warmed_s = time.monotonic() - began_s
 
 
 def available(names: list[str], second_link: bool) -> tuple[list[str], dict[str, str]]:
