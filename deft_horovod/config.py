@@ -100,6 +100,13 @@ class Config(BaseModel):
     profile_steps: int = Field(
         10, ge=1, le=100_000, description="Steps that are measured before anything is planned."
     )
+    probe_s: float = Field(
+        2.0,
+        ge=0.01,
+        le=600,
+        allow_inf_nan=False,
+        description="Time for measuring each link, once the steps are measured.",
+    )
     warmup_steps: int = Field(
         100,
         ge=0,

@@ -51,6 +51,7 @@ class Links:
         self._probes += 1
         largest = max((m.tensor.numel() * m.tensor.element_size() for m in members), default=0)
         limits = Limits(
+            budget_s=self._config.probe_s,
             deadline_s=self._config.deadline_s,
             largest_bytes=min(max(largest, 1 << 16), _LARGEST_PROBE_BYTES),
         )

@@ -20,6 +20,13 @@ _LIMITS = {
     "HOROVOD_STALL_CHECK_TIME_SECONDS": "15",
     "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "30",
     "HOROVOD_CYCLE_TIME": "1",
+    # Policies that measure get to their plan within the few steps of a case.
+    "DEFT_PROFILE_WARMUP_STEPS": "1",
+    "DEFT_PROFILE_STEPS": "1",
+    "DEFT_PROBE_S": "0.02",
+    "DEFT_WARMUP_STEPS": "0",
+    "DEFT_TRIAL_STEPS": "1",
+    "DEFT_TRIAL_ROUNDS": "1",
 }
 
 

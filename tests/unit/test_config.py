@@ -37,6 +37,7 @@ def test_defaults():
         "merge": "auto",
         "profile_warmup_steps": 3,
         "profile_steps": 10,
+        "probe_s": 2.0,
         "warmup_steps": 100,
         "trial_steps": 5,
         "trial_rounds": 2,

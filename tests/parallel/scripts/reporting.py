@@ -29,8 +29,8 @@ def report(result: Any) -> None:
 Case = Callable[[], Any]
 
 
-# A case that takes a policy runs with each of these ("auto" makes the plans of "bucket").
-POLICIES = ("stock", "wfbp", "bucket", "priority")
+# A case that takes a policy runs with each of these ("auto" lets some of them take turns).
+POLICIES = ("stock", "wfbp", "bucket", "priority", "least_stale")
 
 
 def cases_in(namespace: Mapping[str, Any]) -> dict[str, Case]:
