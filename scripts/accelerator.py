@@ -41,14 +41,22 @@ class DeviceClock:
         self._now_s, self._sleep, self._sleeps_so_far = now_s, sleep, sleeps_so_far
         self._returned_s = self._free_s = now_s()
         self._sleeps = sleeps_so_far()
+        # For how long the device had nothing to do: since the host waited, or since it was busy.
+        self.waited_s = 0.0
+        self.late_s = 0.0
 
     def begin(self, duration_s: float) -> None:
         """Starts an operation: when the one before it ends, or now if the host was held up."""
         now_s = self._now_s()
         gap_s = now_s - self._returned_s
         waited = gap_s > SHORTEST_WAIT_S and self._sleeps_so_far() != self._sleeps
-        if waited or now_s - self._free_s > FORGIVEN_S:
-            self._free_s = max(now_s, self._free_s)
+        idle_s = now_s - self._free_s
+        if idle_s > (0.0 if waited else FORGIVEN_S):
+            self._free_s = now_s
+            if waited:
+                self.waited_s += idle_s
+            else:
+                self.late_s += idle_s
         self._free_s += duration_s
 
     def end(self) -> None:

@@ -19,7 +19,6 @@ import json
 import os
 import shlex
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -264,13 +263,9 @@ def measure(options: argparse.Namespace, all_jobs: list[Job]) -> list[str]:
         return run_all(waiting, len(all_jobs))
 
 
-def stop(number: int, _: object) -> None:
-    sys.exit(128 + number)
-
-
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
-    signal.signal(signal.SIGTERM, stop)
+    jobs.exit_on_sigterm()
     if options.fresh:
         shutil.rmtree(options.folder, ignore_errors=True)
     try:

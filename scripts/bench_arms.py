@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -16,7 +17,7 @@ PIECES_IN_FLIGHT = 2
 DELAYED = {"max_delay": 1, "max_merge": 4}
 # Short runs: the profile is taken in few steps, and nothing is put off for the sake of training.
 QUICK_PLAN = {"profile_warmup_steps": 1, "profile_steps": 3, "warmup_steps": 0, "deadline_s": 60.0}
-SETTLED_STEPS = 3  # without a new plan
+SETTLED_STEPS = 1  # without a new plan
 MOST_WARM_UP_STEPS = 60
 
 Config = Callable[[int], Mapping[str, Any]]  # of the bytes of the model's gradients
@@ -96,6 +97,7 @@ class Arm:
     optimizer: Any
     rounds: list[dict[str, Any]] = field(default_factory=list)
     warmed_steps: int = 0
+    warmed_s: float = 0.0
 
     def step(self) -> None:
         self.optimizer.zero_grad()
@@ -114,17 +116,19 @@ class Arm:
         """Until its plan stays what it is. All ranks plan at the same boundary, so all stop here
         after the same step."""
         seen, since = None, 0
+        began_s = time.monotonic()
         while self.warmed_steps < MOST_WARM_UP_STEPS:
             self.step()
             self.warmed_steps += 1
             stats = self.stats()
-            plan = tuple(stats.get(key) for key in ("policy", "plans", "plan"))
+            plan = tuple(stats.get(key) for key in ("policy", "phase", "plans", "plan"))
             since = since + 1 if plan == seen else 0
             seen = plan
-            settled = self.kind.policy is None or since >= SETTLED_STEPS
+            settled = stats.get("phase", "settled") == "settled" and since >= SETTLED_STEPS
             if settled and self.warmed_steps >= self.kind.warm_up_steps:
                 break
         self.drain()
+        self.warmed_s = time.monotonic() - began_s
 
 
 def available(names: list[str], second_link: bool) -> tuple[list[str], dict[str, str]]:

@@ -54,6 +54,8 @@ def measure(arm: bench_arms.Arm) -> None:
     for _ in range(arm.kind.ramp_steps):
         arm.step()
     steps_ms = []
+    clock = arm.model.clock
+    waited_s, late_s = clock.waited_s, clock.late_s
     busy_s, last_s = time.process_time(), time.perf_counter()
     began_s = last_s
     for _ in range(arm.kind.measured_steps):
@@ -61,8 +63,13 @@ def measure(arm: bench_arms.Arm) -> None:
         now_s = time.perf_counter()
         steps_ms.append(round(1e3 * (now_s - last_s), 3))
         last_s = now_s
-    cores = (time.process_time() - busy_s) / (last_s - began_s)
-    arm.rounds.append({"steps_ms": steps_ms, "cores": round(cores, 3)})
+    seen = {
+        "steps_ms": steps_ms,
+        "cores": round((time.process_time() - busy_s) / (last_s - began_s), 3),
+        "waited_ms": round(1e3 * (clock.waited_s - waited_s) / len(steps_ms), 3),
+        "late_ms": round(1e3 * (clock.late_s - late_s) / len(steps_ms), 3),
+    }
+    arm.rounds.append(seen)
     arm.drain()
 
 
@@ -142,6 +149,7 @@ def worker(options: dict[str, Any]) -> None:
                 arm.name: {
                     "rounds": [ranks[arm.name] for ranks in per_rank],
                     "warm_up_steps": arm.warmed_steps,
+                    "warm_up_s": round(arm.warmed_s, 1),
                     "stats": plain(arm.stats()),
                 }
                 for arm in arms

@@ -349,12 +349,8 @@ def act(options: argparse.Namespace) -> int:
     return 0
 
 
-def stop(number: int, _: object) -> None:
-    sys.exit(128 + number)
-
-
 def main(arguments: list[str]) -> int:
-    signal.signal(signal.SIGTERM, stop)
+    jobs.exit_on_sigterm()
     try:
         return act(parser().parse_args(arguments))
     except ClusterError as error:

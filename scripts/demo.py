@@ -11,14 +11,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import signal
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from types import FrameType
 from typing import Any
 
 import cluster
@@ -254,10 +252,6 @@ def verdict(results: dict[str, Any], ratios: dict[str, float]) -> str:
 
 
 # --- starting it ---------------------------------------------------------------------------------
-def stop(number: int, _: FrameType | None) -> None:
-    sys.exit(128 + number)
-
-
 @contextlib.contextmanager
 def slow_link(options: argparse.Namespace) -> Iterator[bool]:
     """Whether there is one; it is gone afterwards."""
@@ -290,7 +284,7 @@ def main() -> int:
     options = parse(sys.argv[1:])
     if options.output:
         options.output = options.output.resolve()
-    signal.signal(signal.SIGTERM, stop)
+    jobs.exit_on_sigterm()
     try:
         with slow_link(options) as slow:
             print(f"demo: training on {RANKS} ranks, {options.epochs} epochs of each optimizer ...")

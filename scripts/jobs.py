@@ -47,6 +47,17 @@ def horovodrun(ranks: int, command: Sequence[str]) -> list[str]:
     return [str(Path(sys.executable).parent / "horovodrun"), "-np", str(ranks), *command]
 
 
+def exit_on_sigterm() -> None:
+    """So that what is to be cleaned up is. The signal may come twice (`timeout` sends it to a whole
+    group), and the second must not interrupt the cleaning."""
+
+    def leave(number: int, _: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, leave)
+
+
 def end_with_parent() -> None:
     """For a new process: its end is asked for when the thread that starts it is gone."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -55,11 +55,12 @@ class Workload:
     def scaled(self, size_bytes: float) -> Workload:
         """The same model with gradients of this size; every tensor keeps at least one element."""
         wanted = max(self.tensors, round(size_bytes / ITEM_BYTES))
-        factor = wanted / self.elements
-        sizes = [max(1, int(t.elements * factor)) for layer in self.layers for t in layer.tensors]
-        # Rounding, and the elements that tiny tensors got, are the largest tensor's affair.
-        largest = max(range(len(sizes)), key=sizes.__getitem__)
-        sizes[largest] += wanted - sum(sizes)
+        shared = wanted - self.tensors
+        sizes = [
+            1 + t.elements * shared // self.elements for layer in self.layers for t in layer.tensors
+        ]
+        # What rounding leaves, less than one element for each tensor, is hardly seen there.
+        sizes[sizes.index(max(sizes))] += wanted - sum(sizes)
         rest = iter(sizes)
         return replace(
             self,

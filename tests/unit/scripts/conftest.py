@@ -43,19 +43,51 @@ def rules() -> Iterator[ModuleType]:
     sys.modules.pop("check_rules", None)
 
 
+def one_script(name: str) -> Iterator[ModuleType]:
+    yield load_script(name)
+    sys.modules.pop(name, None)
+
+
 @pytest.fixture
-def cluster() -> Iterator[ModuleType]:
-    yield load_script("cluster")
-    sys.modules.pop("cluster", None)
+def jobs() -> Iterator[ModuleType]:
+    yield from one_script("jobs")
+
+
+@pytest.fixture
+def workloads() -> Iterator[ModuleType]:
+    yield from one_script("workloads")
+
+
+@pytest.fixture
+def accelerator(workloads: ModuleType) -> Iterator[ModuleType]:
+    yield from one_script("accelerator")
+
+
+@pytest.fixture
+def cluster(jobs: ModuleType) -> Iterator[ModuleType]:
+    yield from one_script("cluster")
 
 
 @pytest.fixture
 def demo(cluster: ModuleType) -> Iterator[ModuleType]:
-    yield load_script("demo")
-    sys.modules.pop("demo", None)
+    yield from one_script("demo")
 
 
 @pytest.fixture
-def bench() -> Iterator[ModuleType]:
-    yield load_script("bench_overhead")
-    sys.modules.pop("bench_overhead", None)
+def overhead(jobs: ModuleType) -> Iterator[ModuleType]:
+    yield from one_script("bench_overhead")
+
+
+@pytest.fixture
+def arms(accelerator: ModuleType) -> Iterator[ModuleType]:
+    yield from one_script("bench_arms")
+
+
+@pytest.fixture
+def report(arms: ModuleType) -> Iterator[ModuleType]:
+    yield from one_script("bench_report")
+
+
+@pytest.fixture
+def bench(report: ModuleType, cluster: ModuleType) -> Iterator[ModuleType]:
+    yield from one_script("bench")

@@ -23,9 +23,9 @@ def raw(blocks: int, stock_s: float, ours_s: float) -> dict:
 @pytest.mark.parametrize(
     ("ours_s", "cpu", "step"), [(0.003, True, True), (0.0081, False, True), (0.012, False, False)]
 )
-def test_targets(bench: ModuleType, ours_s: float, cpu: bool, step: bool) -> None:
-    options = bench.parse(["--blocks", "3"])
-    summary = bench.summarise(raw(3, 0.011, ours_s), options)
+def test_targets(overhead: ModuleType, ours_s: float, cpu: bool, step: bool) -> None:
+    options = overhead.parse(["--blocks", "3"])
+    summary = overhead.summarise(raw(3, 0.011, ours_s), options)
     assert summary["targets"] == {"cpu": cpu, "step": step}
     assert summary["cpu_thread_ms"]["stock"]["median"] == pytest.approx(10.0)
     assert summary["step_ratio"]["median"] == pytest.approx(ours_s / 0.011)

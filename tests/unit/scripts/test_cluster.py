@@ -1,5 +1,6 @@
 """The small cluster on one machine: what can be checked without being root."""
 
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -21,11 +22,18 @@ def test_shaper_never_cuts_a_packet(cluster: ModuleType) -> None:
 
 
 def test_every_host_has_a_cable_shaped_at_both_ends(cluster: ModuleType) -> None:
-    commands = cluster.up_commands(3, cluster.Shape(200))
-    shaped = [command for command in commands if "tbf rate 200mbit" in command]
-    assert len(shaped) == 6
+    commands = cluster.up_commands(3, [cluster.Shape(200), cluster.Shape(50)])
+    for rate in (200, 50):
+        assert len([c for c in commands if f"tbf rate {rate}mbit" in c]) == 6
     assert len([c for c in commands if c.startswith("ip netns add")]) == 4
-    assert len({c.split(" addr add ")[1].split()[0] for c in commands if " addr add " in c}) == 3
+    assert len({c.split(" addr add ")[1].split()[0] for c in commands if " addr add " in c}) == 6
+    ends = [c.split(" dev ")[1].split()[0] for c in commands if " addr add " in c]
+    assert ends == ["eth0"] * 3 + ["eth1"] * 3
+
+
+def test_every_route_names_its_congestion_control(cluster: ModuleType) -> None:
+    commands = cluster.up_commands(2, [cluster.Shape(200)])
+    assert len([c for c in commands if c.endswith("congctl cubic")]) == 2
 
 
 def test_failing_up_leaves_nothing_behind(
@@ -55,3 +63,51 @@ def test_missing_tools_are_named(cluster: ModuleType, monkeypatch: pytest.Monkey
     monkeypatch.setattr(cluster.shutil, "which", lambda tool: None if tool == "tc" else tool)
     with pytest.raises(cluster.ClusterError, match="missing: tc: apt-get install"):
         cluster.require_tools()
+
+
+def test_without_root_it_refuses_with_the_reason(
+    cluster: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cluster.shutil, "which", lambda tool: tool)
+    monkeypatch.setattr(cluster.os, "geteuid", lambda: 1000)
+    for action in ("up", "down", "rate"):
+        assert cluster.main([action]) == cluster.CANNOT
+        assert "network namespaces need root" in capsys.readouterr().err
+
+
+def test_one_user_at_a_time(cluster: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "IN_USE", cluster.IN_USE + "-test")
+    refused = pytest.raises(cluster.ClusterError, match="another command")
+    with cluster.claimed(), refused, cluster.claimed():
+        pass
+    with cluster.claimed():
+        pass
+
+
+def test_urgent_ranks_are_calm(
+    cluster: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(cluster, "STATE", tmp_path)
+    with pytest.raises(cluster.ClusterError, match="never lets go"):
+        cluster.rank_prefix(calm=False, urgent=True)
+    words = cluster.rank_prefix(calm=True, urgent=True)
+    assert words == ["env", f"LD_PRELOAD={tmp_path / 'calm.so'}", "chrt", "-r", "5"]
+    monkeypatch.setattr(cluster.shutil, "which", lambda _: None)
+    with pytest.raises(cluster.ClusterError, match="calm library"):
+        cluster.rank_prefix(calm=True, urgent=True)
+    assert cluster.rank_prefix(calm=True, urgent=False) == []
+
+
+def test_rates_change_only_where_there_is_a_link(
+    cluster: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(cluster, "run", lambda command, **_: done.append(command) or "")
+    monkeypatch.setattr(cluster, "require_tools", lambda: None)
+    monkeypatch.setattr(cluster, "host_count", lambda: 2)
+    monkeypatch.setattr(cluster, "link_count", lambda: 1)
+    with pytest.raises(cluster.ClusterError, match="no second link"):
+        cluster.change_rate(100, 50)
+    assert done == []
+    cluster.change_rate(100)
+    assert len([c for c in done if "rate 100mbit" in c]) == 4

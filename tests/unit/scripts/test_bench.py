@@ -1,0 +1,87 @@
+"""What the benchmark runs, in which order, and what it takes for done."""
+
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+
+def planned(bench: ModuleType, folder: Path, *words: str) -> list:
+    return bench.plan(bench.parse([*words, "--folder", str(folder)]))
+
+
+def test_everything_is_planned_and_a_part_is_worth_something(
+    bench: ModuleType, tmp_path: Path
+) -> None:
+    jobs = planned(bench, tmp_path)
+    points = 2 * 3 * 5
+    assert len(jobs) == points * (3 + len(bench.GRID))
+    assert len({job.path for job in jobs}) == len(jobs)
+    # All points once, with their grids, before any of them a second time.
+    first = jobs[: points * (1 + len(bench.GRID))]
+    assert {job.options["run"] for job in first} == {0}
+    assert all(job.options["run"] > 0 for job in jobs[len(first) :])
+
+
+def test_smaller_choices(bench: ModuleType, tmp_path: Path) -> None:
+    (quick,) = planned(bench, tmp_path, "--quick")
+    assert (quick.options["hosts"], quick.options["profile"]) == (2, "vgg19")
+    subset = planned(bench, tmp_path, "--subset", "--no-grid")
+    assert len(subset) == 2 * 3 * 3
+
+
+def test_grid_scales_the_threshold_with_the_model(bench: ModuleType, tmp_path: Path) -> None:
+    jobs = planned(
+        bench, tmp_path, "--hosts", "2", "--ccr", "1", "--profiles", "gpt2", "--runs", "1"
+    )
+    thresholds = {int(j.horovod["HOROVOD_FUSION_THRESHOLD"]) for j in jobs if j.horovod}
+    assert thresholds == {int(11.85e6 * share) for share, _ in bench.GRID}
+    assert all(j.options["arms"] == ["stock"] for j in jobs if j.horovod)
+
+
+def test_second_link_adds_arms(bench: ModuleType, tmp_path: Path) -> None:
+    (job,) = planned(bench, tmp_path, "--quick", "--second-rate", "200")
+    assert job.options["second_rate_mbit"] == 200
+    assert {"deft_two", "least_stale_two"} <= set(job.options["arms"])
+
+
+def test_options_reach_the_arm(bench: ModuleType) -> None:
+    settings = ["deft.max_merge=2", "deft.drift=0.5", "priority.credit_bytes=1MiB"]
+    assert bench.overrides(settings) == {
+        "deft": {"max_merge": "2", "drift": "0.5"},
+        "priority": {"credit_bytes": "1MiB"},
+    }
+    for wrong in ("deft=2", "nothing.max_merge=2", "deft.max_merge"):
+        with pytest.raises(bench.BenchError, match=r"ARM\.OPTION=VALUE"):
+            bench.overrides([wrong])
+
+
+def test_a_finished_run_counts_only_for_the_same_options(bench: ModuleType, tmp_path: Path) -> None:
+    (job,) = planned(bench, tmp_path, "--quick")
+    assert not job.done()
+    job.path.write_text(json.dumps({"options": job.options}))
+    assert job.done()
+    (elsewhere,) = planned(bench, tmp_path, "--quick", "--rate", "100")
+    with pytest.raises(bench.BenchError, match="rate_mbit = 500, now it is 100"):
+        elsewhere.done()
+
+
+def test_time_left_comes_from_jobs_of_the_same_kind(bench: ModuleType, tmp_path: Path) -> None:
+    jobs = planned(bench, tmp_path, "--hosts", "2", "--profiles", "gpt2", "--ccr", "1", "4")
+    fast, slow = ([j for j in jobs if j.options["ccr"] == c and not j.horovod] for c in (1, 4))
+    took = [(fast[0], 20.0), (slow[0], 60.0)]
+    assert bench.left_s([fast[1], slow[1]], took) == pytest.approx(80.0)
+    assert bench.left_s([fast[1]], took[1:]) == pytest.approx(60.0)
+    assert bench.left_s([fast[1]], []) > 0
+
+
+def test_nothing_of_the_callers_settings_is_measured(
+    bench: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOROVOD_CYCLE_TIME", "7")
+    monkeypatch.setenv("DEFT_POLICY", "wfbp")
+    monkeypatch.setenv("KEPT", "1")
+    kept = bench.clean_environment()
+    assert kept["KEPT"] == "1"
+    assert not any(name.startswith(("HOROVOD_", "DEFT_")) for name in kept)
