@@ -75,9 +75,9 @@ class ModuleTimer:
         if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
             return
         self._open.append(self._innermost)
-        if not torch.is_grad_enabled() or in_backward():
-            self._evaluated |= len(self._open) == 1 and not in_backward()
-            self._innermost = _NOT_TIMED
+        # Inside a timed call everything is part of the forward, also what needs no gradients.
+        if self._innermost == _NOT_TIMED and (in_backward() or not torch.is_grad_enabled()):
+            self._evaluated |= not in_backward()
             return
         calls = self._calls
         calls.outer.append(self._innermost)

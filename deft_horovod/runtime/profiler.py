@@ -2,7 +2,7 @@
 ready, when each parameter is used first.
 
 In the first steps modules are only found out, through the observer's watch. Then so many steps are
-measured: all of them as a whole and gradient by gradient, the first third also module by module.
+measured: all of them as a whole and gradient by gradient, the first few also module by module.
 All of it goes by the number of boundaries, so every rank is through at the same one.
 """
 
@@ -31,8 +31,8 @@ from deft_horovod.solver.aggregate import RankReport, aggregate
 # Beyond these, the oldest step is read and the oldest times are forgotten.
 _UNREAD_STEPS: Final = 64
 _KEPT_STEPS: Final = 1000
-# Of the measured steps, one in so many times modules.
-_TIMED_SHARE: Final = 3
+# In at most so many steps, and a third of all, modules are timed: that costs the most.
+_TIMED_STEPS: Final = 3
 
 
 class Profiler:
@@ -136,7 +136,7 @@ class Profiler:
 
     @property
     def _timed_until(self) -> int:
-        return self._warmup_steps + math.ceil(self._steps / _TIMED_SHARE)
+        return self._warmup_steps + min(_TIMED_STEPS, math.ceil(self._steps / 3))
 
     def _begin_measuring(self) -> None:
         self._observer.stop_watching()
@@ -160,6 +160,7 @@ class Profiler:
         backward = backward_began(self._passes, collected) if collected is not None else None
         updated = self._updates[-1] if self._updates else None
         self._passes.clear()
+        native.BackwardWatch.listen()
         self._updates.clear()
         self._asked = None
         if calls is None or collected is None or backward is None or asked is None:
