@@ -67,7 +67,8 @@ void bind_backward_watch(py::module_& module) {
   py::class_<BackwardWatch, std::shared_ptr<BackwardWatch>>(module, "BackwardWatch",
                                                             "Tells when backward begins.")
       .def(py::init(&watch_backward), py::arg("on_begin"))
-      .def("detach", &BackwardWatch::detach);
+      .def("detach", &BackwardWatch::detach)
+      .def_static("listen", &BackwardWatch::listen);
 }
 
 void bind_collector(const py::module_& module) {
