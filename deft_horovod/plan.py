@@ -31,6 +31,9 @@ class Link(Part):
     # True: messages leave in the order of the plan. False: as they become ready, which is safe
     # only without a limit: two ranks that pick different messages would wait for each other.
     plan_order: Flag = True
+    # False: messages that wait side by side are not fused by Horovod, so that each arrives as soon
+    # as its own bytes have. True where only the last one matters.
+    fusion: Flag = True
 
 
 class Arena(Part):

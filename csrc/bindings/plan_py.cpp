@@ -64,7 +64,8 @@ Plan plan_from(const py::dict& from) {
   plan.buffers = small(from, "buffers");
   plan.links = read_all<LinkSpec>(from, "links", [](const py::dict& d) {
     return LinkSpec{d["name"].cast<std::string>(), number(d, "credit_bytes"),
-                    number(d, "credit_messages"), d["plan_order"].cast<bool>()};
+                    number(d, "credit_messages"), d["plan_order"].cast<bool>(),
+                    d["fusion"].cast<bool>()};
   });
   plan.arenas = read_all<ArenaSpec>(from, "arenas", [](const py::dict& d) {
     return ArenaSpec{choose(wires(), d, "wire"), number(d, "elements")};

@@ -28,6 +28,8 @@ struct Message {
   void* output = nullptr;  // may equal input; for a broadcast it does
   std::int64_t output_elements = 0;
   std::int32_t root = 0;
+  // Messages of different colours must not be fused into one; the same on all ranks.
+  std::int32_t colour = 0;
   std::int32_t device = -1;            // -1: host memory
   std::shared_ptr<ReadySignal> ready;  // null: already there
   std::shared_ptr<void> owner;         // keeps the memory until the link is done with it

@@ -23,6 +23,8 @@ struct LinkSpec {
   // credit is finite: two ranks that pick different messages would wait for each other for ever).
   // false: messages leave as they become ready; only with unlimited credits.
   bool plan_order = true;
+  // false: messages that wait side by side are not made into one, so each arrives by itself.
+  bool fusion = true;
 };
 
 // One flat buffer per (parameter dtype, wire dtype, device); slots and buckets are ranges of it.

@@ -10,6 +10,9 @@
 
 namespace deft {
 
+// More than messages are in flight on a link that sends in a fixed order, as a rule.
+constexpr std::int32_t kColours = 8;
+
 Shard shard_of(std::int64_t elements, std::int32_t rank, std::int32_t size) {
   const std::int64_t base = elements / size;
   const std::int64_t rest = elements % size;
@@ -104,6 +107,7 @@ Message Session::message(std::int32_t task, std::int32_t buffer) const {
   message.op = spec.op;
   message.dtype = plan_.arenas[a].wire;
   message.root = spec.root;
+  message.colour = plan_.links[static_cast<std::size_t>(spec.link)].fusion ? 0 : task % kColours;
   message.device = memory.device();
   message.owner = memory.owner();
   message.ready = signals_[static_cast<std::size_t>(buffer)][b];

@@ -47,6 +47,7 @@ class Priority:
             name=HOROVOD_LINK,
             credit_bytes=config.credit_bytes,
             credit_messages=config.credit_messages,
+            fusion=False,
         )
         cut = _cut(request)
         if profile.link is None:
