@@ -98,12 +98,11 @@ def arm_summary(results: Sequence[Result], arm: str) -> dict[str, Any]:
     bases = [median(rounds_ms(r, "alone")) for r in having if "alone" in r["arms"]]
     if bases:
         entry["exposed_ms"] = entry["step_ms"]["median"] - median(bases)
-    busy = [
-        sum(r["cores"] for r in same)
-        for x in having
-        for same in zip(*x["arms"][arm]["rounds"], strict=True)
-    ]
-    entry["cores"] = median(busy)
+    same = [ranks for r in having for ranks in zip(*r["arms"][arm]["rounds"], strict=True)]
+    entry["cores"] = median(sum(rank["cores"] for rank in ranks) for ranks in same)
+    # Why the device was idle, on the rank that was so the longest.
+    for key in ("waited_ms", "late_ms"):
+        entry[key] = median(max(rank[key] for rank in ranks) for ranks in same)
     return entry | planned_summary(having, arm)
 
 
@@ -113,10 +112,11 @@ def planned_summary(results: Sequence[Result], arm: str) -> dict[str, Any]:
     if not stats:
         return {}
     entry: dict[str, Any] = {
-        "waited_ms": median(s.get("exposed_us", 0.0) for s in stats) / 1e3,
+        "stats_exposed_ms": median(s.get("exposed_us", 0.0) for s in stats) / 1e3,
         "plans": [s.get("plans") for s in stats],
         "policies": sorted({str(s.get("policy")) for s in stats}),
-        "warm_up_steps": [r["arms"][arm]["warm_up_steps"] for r in results],
+        # The profile's end: links are measured, and the plan is made.
+        "longest_warm_up_step_ms": [max(r["arms"][arm]["warm_up_ms"]) for r in results],
     }
     predictions = [s["prediction"] for s in stats if isinstance(s.get("prediction"), dict)]
     if predictions:
@@ -220,6 +220,7 @@ def details(cell: Cell) -> str:
             "of stock",
             "exposed, ms",
             "waited, ms",
+            "late, ms",
             "cores",
             "updates a step",
             "staleness",
@@ -234,7 +235,8 @@ def details(cell: Cell) -> str:
                 _between(entry["of_compute"], 3) if "of_compute" in entry else "",
                 _between(entry["of_stock"], 3) if "of_stock" in entry else "",
                 f"{entry['exposed_ms']:.1f}" if "exposed_ms" in entry else "",
-                f"{entry['waited_ms']:.1f}" if "waited_ms" in entry else "",
+                f"{entry['waited_ms']:.1f}",
+                f"{entry['late_ms']:.1f}",
                 f"{entry['cores']:.2f}",
                 _between(updates, 2) if updates else "",
                 "; ".join(entry.get("staleness", ())),
@@ -242,7 +244,7 @@ def details(cell: Cell) -> str:
         )
         if name == "stock" and "tuned" in cell:
             rows.append(
-                [TUNED, f"{cell['tuned']['step_ms']:.1f}", *[""] * 6, cell["tuned"]["best"]]
+                [TUNED, f"{cell['tuned']['step_ms']:.1f}", *[""] * 7, cell["tuned"]["best"]]
             )
     real = cell["communication_ms"] / cell["compute_ms"]
     head = (
