@@ -61,7 +61,32 @@ class Record(Part):
                     expected=f"an object with the fields {', '.join(cls.model_fields)}",
                 )
             )
+        foreign = cls._why_foreign(fields)
+        if foreign is not None:
+            raise PlanError(foreign)
         return cls(**fields)
+
+    @classmethod
+    def _why_foreign(cls, fields: dict[str, Any]) -> str | None:
+        """Whether this is something else, or of another version: then its fields mean nothing."""
+        what = cls.__name__.lower()
+        needed = [name for name, field in cls.model_fields.items() if field.is_required()]
+        if needed and not any(name in fields for name in needed):
+            return explain(
+                f"this JSON is not a {what}",
+                observed=f"the fields {', '.join(sorted(fields)) or '(none)'}"[:200],
+                expected=f"at least the fields {', '.join(needed)}",
+                action=f"name the file of a {what}",
+            )
+        version = cls.model_fields.get("version")
+        if version is None or fields.get("version", version.default) == version.default:
+            return None
+        return explain(
+            f"this {what} has the format of another version",
+            observed=f"version {fields['version']!r}",
+            expected=f"version {version.default}",
+            action=f"make the {what} anew; other versions are not converted",
+        )
 
     def hash(self) -> str:
         return hashlib.sha256(self.to_json().encode()).hexdigest()
@@ -71,7 +96,24 @@ class Record(Part):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        """Reads a file; an error names it."""
+        what = cls.__name__.lower()
+        try:
+            return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        except UnicodeDecodeError as error:
+            raise PlanError(
+                explain(f"the file {path} is not a {what}: it is not text", observed=error)
+            ) from None
+        except OSError as error:
+            raise PlanError(
+                explain(
+                    f"the {what} in file {path} cannot be read",
+                    observed=error.strerror or error,
+                    expected=f"a file that was written by {cls.__name__}.save()",
+                )
+            ) from None
+        except PlanError as error:
+            raise PlanError(f"file {path}: {error}") from None
 
 
 def _first_problem(what: str, error: ValidationError) -> str:

@@ -1,4 +1,7 @@
 // Collector, BackwardWatch and Session: what the optimizer wrapper drives.
+#include <algorithm>
+#include <chrono>
+
 #include "bindings/bindings.h"
 #include "core/clock.h"
 #include "torch/backward_watch.h"
@@ -14,18 +17,18 @@ namespace {
 
 // Waits in short slices, so that Ctrl-C and other signals get through to Python.
 std::optional<std::size_t> wait(Session& session, const std::vector<Due>& dues, double timeout_s) {
-  constexpr double kSliceS = 0.1;
-  double left_s = timeout_s;
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::microseconds kSlice{100'000};
+  const auto ends =
+      Clock::now() + std::chrono::microseconds(static_cast<std::int64_t>(timeout_s * 1e6));
   while (true) {
     std::optional<std::size_t> missing;
+    const auto left = std::chrono::duration_cast<std::chrono::microseconds>(ends - Clock::now());
     {
       const py::gil_scoped_release release;
-      const double slice_s = std::min(left_s, kSliceS);
-      missing =
-          session.wait(dues, std::chrono::microseconds(static_cast<std::int64_t>(slice_s * 1e6)));
+      missing = session.wait(dues, std::min(left, kSlice));
     }
-    left_s -= kSliceS;
-    if (!missing.has_value() || left_s <= 0 || !session.executor().failure().ok()) {
+    if (!missing.has_value() || left <= kSlice || !session.executor().failure().ok()) {
       return missing;
     }
     if (PyErr_CheckSignals() != 0) {
@@ -67,7 +70,8 @@ void bind_backward_watch(py::module_& module) {
   py::class_<BackwardWatch, std::shared_ptr<BackwardWatch>>(module, "BackwardWatch",
                                                             "Tells when backward begins.")
       .def(py::init(&watch_backward), py::arg("on_begin"))
-      .def("detach", &BackwardWatch::detach);
+      .def("detach", &BackwardWatch::detach)
+      .def_static("listen", &BackwardWatch::listen);
 }
 
 void bind_collector(const py::module_& module) {

@@ -1,7 +1,7 @@
 #include "torch/backward_watch.h"
 
 #include <ATen/record_function.h>
-#include <torch/csrc/autograd/graph_task.h>
+#include <torch/csrc/autograd/engine.h>
 
 #include <algorithm>
 #include <memory>
@@ -14,11 +14,7 @@ namespace deft {
 
 namespace {
 
-// Nodes that are running on this thread: more than one when a node starts a backward pass of its
-// own, as reentrant checkpoints do.
-thread_local int running_nodes = 0;
-
-// Callbacks of RecordFunction are plain functions, so all watches share one and are found here.
+// Observers of RecordFunction are plain functions, so all watches share one and are found here.
 class Watches {
  public:
   static Watches& all() {
@@ -29,10 +25,9 @@ class Watches {
   void add(const std::shared_ptr<BackwardWatch>& watch) {
     const std::lock_guard<std::mutex> lock(mutex_);
     watches_.push_back({watch.get(), watch});
-    if (!handle_.has_value()) {
-      handle_ = at::addGlobalCallback(
-          at::RecordFunctionCallback(before_node, after_node)
-              .scopes({at::RecordScope::BACKWARD_FUNCTION}));
+    if (!observer_.has_value()) {
+      observer_ = at::addGlobalCallback(
+          at::RecordFunctionCallback(before_node).scopes({at::RecordScope::BACKWARD_FUNCTION}));
     }
   }
 
@@ -40,9 +35,16 @@ class Watches {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto same = [watch](const Entry& entry) { return entry.address == watch; };
     watches_.erase(std::remove_if(watches_.begin(), watches_.end(), same), watches_.end());
-    if (watches_.empty() && handle_.has_value()) {
-      at::removeCallback(*handle_);
-      handle_.reset();
+    if (watches_.empty() && observer_.has_value()) {
+      at::removeCallback(*observer_);
+      observer_.reset();
+    }
+  }
+
+  void listen() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (observer_.has_value()) {
+      at::reenableCallback(*observer_);
     }
   }
 
@@ -53,30 +55,29 @@ class Watches {
   };
 
   static std::unique_ptr<at::ObserverContext> before_node(const at::RecordFunction& /*node*/) {
-    if (running_nodes++ == 0) {
-      all().on_outer_node(torch::autograd::get_current_graph_task_id());
+    const int pass = torch::autograd::get_current_graph_task_id();
+    if (pass >= 0) {  // else somebody runs a node without autograd
+      all().on_node(pass);
     }
     return nullptr;
   }
 
-  static void after_node(const at::RecordFunction& /*node*/, at::ObserverContext* /*context*/) {
-    --running_nodes;
-  }
-
-  void on_outer_node(int graph_task) {
+  void on_node(int pass) {
     std::vector<std::shared_ptr<BackwardWatch>> watches;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      if (graph_task <= last_graph_task_) {
+      if (!observer_.has_value() || pass <= last_pass_) {
         return;
       }
-      last_graph_task_ = graph_task;  // they are numbered in the order in which they begin
+      last_pass_ = pass;  // they are numbered in the order in which they begin
+      at::disableCallback(*observer_);
       for (const Entry& entry : watches_) {
         if (auto alive = entry.watch.lock()) {
           watches.push_back(std::move(alive));
         }
       }
     }
+    torch::autograd::Engine::get_default_engine().queue_callback([] { all().listen(); });
     for (const auto& watch : watches) {
       watch->begin();
     }
@@ -84,8 +85,8 @@ class Watches {
 
   std::mutex mutex_;
   std::vector<Entry> watches_;
-  std::optional<at::CallbackHandle> handle_;
-  int last_graph_task_ = -1;
+  std::optional<at::CallbackHandle> observer_;
+  int last_pass_ = -1;
 };
 
 }  // namespace
@@ -101,5 +102,7 @@ std::shared_ptr<BackwardWatch> BackwardWatch::attach(std::function<void()> on_be
 BackwardWatch::~BackwardWatch() { detach(); }
 
 void BackwardWatch::detach() { Watches::all().remove(this); }
+
+void BackwardWatch::listen() { Watches::all().listen(); }
 
 }  // namespace deft

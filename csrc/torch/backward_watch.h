@@ -1,6 +1,7 @@
 // Tells when a backward pass begins: before its first node runs, not when its first gradient is
 // there. Autograd announces every node that it runs to the observers of RecordFunction; the first
-// node of a graph task that no other node has started is the beginning of a pass.
+// announcement is the beginning, and then nobody listens until the pass is over, as each costs
+// time.
 #pragma once
 
 #include <functional>
@@ -18,6 +19,9 @@ class BackwardWatch : public std::enable_shared_from_this<BackwardWatch> {
 
   void detach();  // idempotent
   void begin() const { on_begin_(); }
+
+  // No pass is running: listen, even if the last one ended with an error.
+  static void listen();
 
  private:
   explicit BackwardWatch(std::function<void()> on_begin);

@@ -105,7 +105,7 @@ class Agreement:
         length = torch.tensor([len(text.encode()) if text is not None else 0], dtype=torch.int64)
         self._broadcast(length, root, ".share.length")
         body = torch.zeros(int(length.item()), dtype=torch.uint8)
-        if text is not None:
+        if text:
             body.copy_(torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8))
         self._broadcast(body, root, ".share.text")
         return bytes(body.tolist()).decode()

@@ -18,7 +18,7 @@ class Drift:
 
     def __init__(self, share: float, steps: int) -> None:
         self._share = share
-        self._steps = steps
+        self.steps = steps  # of a run
         self._reference: dict[str, float] = {}
         self._step_us: list[float] = []
         self._busy = (0, 0)  # microseconds and bytes when the run began
@@ -36,7 +36,7 @@ class Drift:
         if step_us <= 0.0:
             return bool(self.reason)
         self._step_us.append(step_us)
-        if len(self._step_us) >= self._steps:
+        if len(self._step_us) >= self.steps:
             self._compare({"step time": median(self._step_us), **self._link_time(planned)})
             self._step_us.clear()
         return bool(self.reason)

@@ -13,11 +13,9 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-import horovod
 import horovod.torch as stock
 import torch
 
-import deft_horovod
 from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.gates import Gates
 from deft_horovod.runtime.in_flight import InFlight, agreed_members
@@ -29,7 +27,7 @@ from deft_horovod.runtime.observation import Observer
 from deft_horovod.runtime.partial_update import options_of
 from deft_horovod.runtime.pilot import Pilot
 from deft_horovod.runtime.planned_reducer import PlannedReducer, Route
-from deft_horovod.runtime.planning import Assignment, Task, assign, facts_of
+from deft_horovod.runtime.planning import Assignment, Task, assign, job_facts
 from deft_horovod.runtime.stats import StepClock, step_stats
 from deft_horovod.runtime.stock_reducer import StockHooks, StockReducer
 from deft_horovod.runtime.verdict import lateness
@@ -120,7 +118,10 @@ class Engine:
         if self._gates is not None:
             self._gates.hold(held, options_of(self._inner))
         self.clock.boundary()
-        if self._pilot.boundary(self.clock, self.planned, changed=changed, strays=bool(strays)):
+        wants = self._pilot.boundary(
+            self.clock, self.planned, self._agreement(), changed=changed, strays=bool(strays)
+        )
+        if wants:
             self._ask_for_attention()
         if not self.late:
             self._turn_if_due()
@@ -141,6 +142,11 @@ class Engine:
         if self.late and self.planned is not None and self._assignment is not None:
             flush(self.planned, self._inner, self.scales)
             self._install(self._assignment)
+
+    @property
+    def unapplied(self) -> int:
+        """How many generations are on their way."""
+        return len(self.planned.session.alive()) if self.late and self.planned is not None else 0
 
     def depart(self) -> None:
         """This rank goes into ``join()``: what has arrived is applied, what has not left is lost
@@ -197,7 +203,6 @@ class Engine:
                     self.discard()
                 if self.late and self.planned is not None:
                     self.planned.settle()
-                    self.dropped += len(self.planned.session.alive())
             except stock.HorovodInternalError:  # a peer died; whoever loads now recovers from it
                 failed = True
         if failed or self.late:
@@ -205,8 +210,7 @@ class Engine:
 
     def forget(self) -> None:
         """Horovod is new, or its queue failed: what was agreed and what is in flight is void."""
-        if self.late and self.planned is not None:
-            self.dropped += len(self.planned.session.alive())
+        self.dropped += self.unapplied
         self._drop_reducers()
         self.number = None
         self.epoch = 0  # it is part of names, and a rank that has just been started begins at 0
@@ -242,20 +246,7 @@ class Engine:
 
     def facts(self) -> dict[str, Any]:
         """What has to be equal on all ranks before anything travels."""
-        return {
-            "versions": {
-                "deft_horovod": deft_horovod.__version__,
-                "horovod": horovod.__version__,
-                "torch": torch.__version__,
-            },
-            "policy": self.task.policy.name,
-            "config": self.task.config.model_dump(),
-            "channel": self.task.channel.facts(),
-            "backward_passes_per_step": self.passes_per_step,
-            "merged_by_mean": takes_mean(self._inner, self.task.config.merge),
-            "groups": self.task.groups.of(self._members()),
-            "parameters": facts_of(self._members()),
-        }
+        return job_facts(self.task, self._inner, self._members(), self.passes_per_step)
 
     # --- reducing ----------------------------------------------------------------------------
     def _finish(self, hold_gated: bool) -> list[Any]:

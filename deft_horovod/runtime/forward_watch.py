@@ -173,7 +173,7 @@ class ForwardWatch:
             hook = ModuleHook(self._leave_compiled)
             self._compiled[module] = module.register_forward_hook(hook, always_call=True)
 
-    def _leave_compiled(self, module: nn.Module) -> None:
+    def _leave_compiled(self, module: nn.Module, _: Any, __: Any) -> None:
         if self._handles:
             return  # it was called without gradients, or in backward
         self._watch_all()

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
 from typing import Any
 
-from torch import nn
 
+class ModuleHook(functools.partial[None]):
+    """Calls the function that it was made of. In a copy of the module (averaged weights, a pickled
+    model) it does nothing.
 
-class ModuleHook:
-    """Calls `act` with the module. In a copy of the module (averaged weights, a pickled model) it
-    does nothing."""
-
-    def __init__(self, act: Callable[[nn.Module], None] | None = None) -> None:
-        self._act = act
-
-    def __call__(self, module: nn.Module, *_: Any) -> None:
-        if self._act is not None:
-            self._act(module)
+    It is a partial() and no class with a __call__ of its own, as that would be one more Python
+    function to run for each call of the module.
+    """
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ModuleHook:
-        return ModuleHook()
+        return ModuleHook(_nothing)
 
-    def __reduce__(self) -> tuple[type[ModuleHook], tuple[()]]:
-        return ModuleHook, ()
+    def __reduce__(self) -> tuple[type[ModuleHook], tuple[Any]]:
+        return ModuleHook, (_nothing,)
+
+
+def _nothing(*_: Any) -> None:
+    """What the hooks of a copy do."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 import torch
 from torch import nn
@@ -18,31 +18,22 @@ from torch.utils.hooks import RemovableHandle
 from deft_horovod.runtime.module_hook import ModuleHook
 from deft_horovod.runtime.moments import Clock, Moment
 
+_NOT_TIMED: Final = -1
+
 
 def in_backward() -> bool:
     """Whether autograd is running on this thread."""
     return bool(torch._C._current_graph_task_id() != -1)  # noqa: SLF001
 
 
-class Call(NamedTuple):
-    """One call of a module."""
-
-    module: int  # index among the timed modules
-    entered: Moment
-    left: Moment
-    outer: int  # the timed call around it, an index into the calls of the step; -1: none
-
-
 class Calls(NamedTuple):
-    """What a step called."""
+    """The timed calls of a step, in the order in which they began; an entry of each list."""
 
-    calls: tuple[Call, ...]
+    modules: list[int]  # index among the timed modules
+    entered: list[Moment]
+    left: list[Moment]  # None: it did not return
+    outer: list[int]  # the timed call around it; -1: none
     evaluated: bool  # somebody also used the modules without gradients
-
-
-class _Open(NamedTuple):
-    place: int  # of its call in the step; -1: it is not timed
-    entered: Moment | None
 
 
 class ModuleTimer:
@@ -50,24 +41,27 @@ class ModuleTimer:
 
     def __init__(self, modules: Sequence[nn.Module], clock: Clock) -> None:
         self.modules = tuple(modules)
-        self._index = {module: i for i, module in enumerate(self.modules)}
         self._clock = clock
         self._thread = threading.get_ident()
-        self._open: list[_Open] = []
-        self._calls: list[Call | None] = []  # in the order in which they began
+        self._open: list[int] = []  # calls that have not returned, by their place
+        self._innermost = _NOT_TIMED
+        self._calls = Calls([], [], [], [], False)
         self._evaluated = False
         self._handles: list[RemovableHandle] = []
-        for module in self.modules:
-            enter = module.register_forward_pre_hook(ModuleHook(self._enter), prepend=True)
-            leave = module.register_forward_hook(ModuleHook(self._leave), always_call=True)
-            self._handles += [enter, leave]
+        leave = ModuleHook(self._leave)
+        for index, module in enumerate(self.modules):
+            enter = ModuleHook(self._enter, index)
+            self._handles += [
+                module.register_forward_pre_hook(enter, prepend=True),
+                module.register_forward_hook(leave, always_call=True),
+            ]
 
     def take(self) -> Calls:
         """The calls since the last time this was asked; the next step begins."""
-        done = tuple(call for call in self._calls if call is not None)
-        taken = Calls(done if len(done) == len(self._calls) else (), self._evaluated)
+        taken = self._calls._replace(evaluated=self._evaluated)
+        self._calls = Calls([], [], [], [], False)
         self._open.clear()
-        self._calls = []
+        self._innermost = _NOT_TIMED
         self._evaluated = False
         return taken
 
@@ -77,25 +71,26 @@ class ModuleTimer:
             handle.remove()
         self._handles.clear()
 
-    def _enter(self, _: nn.Module) -> None:
+    def _enter(self, index: int, *_: Any) -> None:
         if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
             return
-        if in_backward() or not torch.is_grad_enabled():
-            if not self._open and not in_backward():
-                self._evaluated = True
-            self._open.append(_Open(-1, None))
+        self._open.append(self._innermost)
+        # Inside a timed call everything is part of the forward, also what needs no gradients.
+        if self._innermost == _NOT_TIMED and (in_backward() or not torch.is_grad_enabled()):
+            self._evaluated |= not in_backward()
             return
-        self._open.append(_Open(len(self._calls), self._clock.now()))
-        self._calls.append(None)
+        calls = self._calls
+        calls.outer.append(self._innermost)
+        self._innermost = len(calls.modules)
+        calls.modules.append(index)
+        calls.left.append(None)
+        calls.entered.append(self._clock.now())
 
-    def _leave(self, module: nn.Module) -> None:
+    def _leave(self, *_: Any) -> None:
         if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
             return
         if not self._open:
             return  # it was entered before a step ended
-        opened = self._open.pop()
-        if opened.entered is None:
-            return
-        left = self._clock.now()
-        outer = next((o.place for o in reversed(self._open) if o.place >= 0), -1)
-        self._calls[opened.place] = Call(self._index[module], opened.entered, left, outer)
+        if self._innermost != _NOT_TIMED:
+            self._calls.left[self._innermost] = self._clock.now()
+        self._innermost = self._open.pop()

@@ -1,26 +1,25 @@
 """Moments of a step, and the time between them, on the clock of the device that computes.
 
 A GPU works behind the host, so there a moment is an event in its stream; what lies between two
-events can be read once the GPU has come by, and nobody waits for that.
+events can be read once the GPU has come by, and nobody waits for that. On the host a moment is a
+number: thousands of them are kept for a while, and objects would make Python collect garbage.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from deft_horovod.runtime.extension import native
 
 _US_PER_MS: Final = 1e3
 
-
-class Moment(NamedTuple):
-    """A point of the program: when the host came by, and the event it left in the stream."""
-
-    host_us: float
-    event: Any = None
+Times = NDArray[np.float64]
+Moment = Any  # what now() of a clock returned, to be given to the same clock
 
 
 class Clock(Protocol):
@@ -34,26 +33,27 @@ class Clock(Protocol):
     def between_us(self, earlier: Moment, later: Moment) -> float:
         """The time from one moment to the other; both have passed."""
 
-    def passed(self, moment: Moment) -> bool:
-        """Whether the time up to this moment can be read without waiting."""
+    def since_us(self, earlier: Moment, later: Sequence[Moment]) -> Times:
+        """The time from one moment to each of many."""
 
     def wait_for(self, moment: Moment) -> None:
         """Returns once the moment has passed."""
 
 
 class HostClock:
-    """What the host computes itself is done when it comes by."""
+    """What the host computes itself is done when it comes by. Moments are `steady_us()`."""
 
     device: torch.device = torch.device("cpu")
 
     def now(self) -> Moment:
-        return Moment(native.steady_us())
+        return native.steady_us()
 
     def between_us(self, earlier: Moment, later: Moment) -> float:
-        return max(0.0, later.host_us - earlier.host_us)
+        return max(0.0, float(later - earlier))
 
-    def passed(self, moment: Moment) -> bool:  # noqa: ARG002
-        return True
+    def since_us(self, earlier: Moment, later: Sequence[Moment]) -> Times:
+        times: Times = np.maximum(np.array(later, dtype=np.float64) - earlier, 0.0)
+        return times
 
     def wait_for(self, moment: Moment) -> None:
         """Every moment has passed."""
@@ -69,16 +69,16 @@ class DeviceClock:
     def now(self) -> Moment:
         event = self._make_event()
         event.record()
-        return Moment(native.steady_us(), event)
+        return event
 
     def between_us(self, earlier: Moment, later: Moment) -> float:
-        return max(0.0, float(earlier.event.elapsed_time(later.event)) * _US_PER_MS)
+        return max(0.0, float(earlier.elapsed_time(later)) * _US_PER_MS)
 
-    def passed(self, moment: Moment) -> bool:
-        return bool(moment.event.query())
+    def since_us(self, earlier: Moment, later: Sequence[Moment]) -> Times:
+        return np.array([self.between_us(earlier, moment) for moment in later], dtype=np.float64)
 
     def wait_for(self, moment: Moment) -> None:
-        moment.event.synchronize()
+        moment.synchronize()
 
 
 def _timing_event() -> Any:

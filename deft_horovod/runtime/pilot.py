@@ -106,7 +106,13 @@ class Pilot:
             self._profiler.skip_step()
 
     def boundary(
-        self, clock: StepClock, planned: PlannedReducer | None, *, changed: bool, strays: bool
+        self,
+        clock: StepClock,
+        planned: PlannedReducer | None,
+        agreement: Agreement,
+        *,
+        changed: bool,
+        strays: bool,
     ) -> bool:
         """A step has ended. True when this rank wants a new plan and has to ask the others."""
         if self._profiler is not None:
@@ -118,6 +124,8 @@ class Pilot:
             wants = self._settled(clock, planned) or wants
         # Without a plan there are no headers to ask in; the program is the same on all ranks.
         asked = changed if planned is None else planned.take_attention()
+        if planned is None and self._may_drift and self._steps_with_plan % self._drift.steps == 0:
+            asked = agreement.union([wants])[0] or asked
         self._asked = self._asked or asked
         self.due = self.due or leg_over or asked
         return wants
@@ -129,13 +137,18 @@ class Pilot:
             if stock.rank() == min(self._whole_task.channel.process_set.ranks):
                 step_us = clock.medians()["step_us"]
                 _LOG.warning("%s", verdict(self._profile, plan, step_us, self._course.trials))
-        if self.impatient:
+        if not self._may_drift:
             return False
         before = self._drift.reason
         drifted = self._drift.seen(clock.last_step_us, planned)
         if drifted and not before:
             _LOG.warning("deft_horovod: rank %d: %s", stock.rank(), self._drift.reason)
         return drifted
+
+    @property
+    def _may_drift(self) -> bool:
+        """Whether there is a profile that may become outdated."""
+        return self.leg.kind == "settled" and self._profile is not None
 
     def _has_learnt(self) -> bool:
         """A policy without a profile plans again once it has seen some messages travel."""

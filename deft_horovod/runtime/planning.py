@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import horovod
 import torch
 
+import deft_horovod
 from deft_horovod.config import Config
 from deft_horovod.errors import PlanError, explain
 from deft_horovod.parameter import Parameter
@@ -19,6 +21,7 @@ from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.groups import Groups
 from deft_horovod.runtime.members import Member
+from deft_horovod.runtime.merging import takes_mean
 from deft_horovod.runtime.observation import Observer
 
 
@@ -58,6 +61,26 @@ def facts_of(members: Sequence[Member]) -> list[dict[str, Any]]:
         }
         for member in members
     ]
+
+
+def job_facts(
+    task: Task, inner: torch.optim.Optimizer, members: Sequence[Member], passes_per_step: int
+) -> dict[str, Any]:
+    """What has to be equal on all ranks before anything travels."""
+    return {
+        "versions": {
+            "deft_horovod": deft_horovod.__version__,
+            "horovod": horovod.__version__,
+            "torch": torch.__version__,
+        },
+        "policy": task.policy.name,
+        "config": task.config.model_dump(),
+        "channel": task.channel.facts(),
+        "backward_passes_per_step": passes_per_step,
+        "merged_by_mean": takes_mean(inner, task.config.merge),
+        "groups": task.groups.of(members),
+        "parameters": facts_of(members),
+    }
 
 
 def _plannable(task: Task, member: Member) -> bool:

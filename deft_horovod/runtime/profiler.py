@@ -1,16 +1,17 @@
 """Measures training steps while the job runs: which stage takes how long, when each gradient is
 ready, when each parameter is used first.
 
-In the first steps modules are only found out, through the observer's watch. Then those that own
-parameters are timed, together with backward and the optimizer, for a given number of steps. All of
-it goes by the number of boundaries, so every rank is through at the same one.
+In the first steps modules are only found out, through the observer's watch. Then so many steps are
+measured: all of them as a whole and gradient by gradient, the first few also module by module.
+All of it goes by the number of boundaries, so every rank is through at the same one.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import torch
 from torch import nn
@@ -24,12 +25,14 @@ from deft_horovod.runtime.module_timer import ModuleTimer
 from deft_horovod.runtime.moments import Clock, Moment, clock_for
 from deft_horovod.runtime.observation import Observer
 from deft_horovod.runtime.rank_report import rank_report
-from deft_horovod.runtime.step_record import StepRecord, StepTimes, backward_began, step_times
+from deft_horovod.runtime.step_record import Pass, StepRecord, StepTimes, backward_began, step_times
 from deft_horovod.solver.aggregate import RankReport, aggregate
 
 # Beyond these, the oldest step is read and the oldest times are forgotten.
 _UNREAD_STEPS: Final = 64
 _KEPT_STEPS: Final = 1000
+# In at most so many steps, and a third of all, modules are timed: that costs the most.
+_TIMED_STEPS: Final = 3
 
 
 class Profiler:
@@ -45,20 +48,21 @@ class Profiler:
         self._warmup_steps = max(1, warmup_steps)
         self._steps = steps
         self._boundaries = 0
+        self._modules: tuple[nn.Module, ...] = ()
         self._timer: ModuleTimer | None = None
         self._gradients: GradientMoments | None = None
         self._unread: deque[StepRecord] = deque()
         self._times: deque[StepTimes] = deque(maxlen=_KEPT_STEPS)
         self._asked: Moment | None = None
         self._done: Moment | None = None
-        self._passes: list[Moment] = []
+        self._passes: list[Pass] = []
         self._updates: list[Moment] = []
-        note_pass, note_update = (
-            _noting(self._passes, self._clock),
-            _noting(self._updates, self._clock),
+        # These hooks know the lists, and keep nobody alive who reads them.
+        clock, passes, updates = self._clock, self._passes, self._updates
+        self._watch = native.BackwardWatch(
+            lambda: passes.append(Pass(native.steady_us(), clock.now()))
         )
-        self._watch = native.BackwardWatch(note_pass)
-        self._updated = inner.register_step_post_hook(note_update)
+        self._updated = inner.register_step_post_hook(lambda *_: updates.append(clock.now()))
 
     @property
     def complete(self) -> bool:
@@ -85,6 +89,8 @@ class Profiler:
         self._boundaries += 1
         if self._boundaries == self._warmup_steps:
             self._begin_measuring()
+        elif self._boundaries == self._timed_until:
+            self._time_only(self._observer.roots)
         if self.complete:
             self.detach()
 
@@ -129,16 +135,22 @@ class Profiler:
                 hooks.detach()
 
     @property
-    def _modules(self) -> Sequence[nn.Module]:
-        return self._timer.modules if self._timer is not None else ()
+    def _timed_until(self) -> int:
+        return self._warmup_steps + min(_TIMED_STEPS, math.ceil(self._steps / 3))
 
     def _begin_measuring(self) -> None:
         self._observer.stop_watching()
         gates = self._observer.gates(self._observer.members)
-        timed = dict.fromkeys([*self._observer.owners, *(gate for gate in gates if gate)])
-        self._timer = ModuleTimer(tuple(timed), self._clock)
+        owners = self._observer.owners
+        self._modules = tuple(dict.fromkeys([*owners, *(gate for gate in gates if gate)]))
+        self._time_only(self._modules)
         if self._clock.device.type != "cpu":
             self._gradients = GradientMoments(self._tensors, self._clock)
+
+    def _time_only(self, modules: Sequence[nn.Module]) -> None:
+        if self._timer is not None:
+            self._timer.detach()
+        self._timer = ModuleTimer(modules, self._clock)
 
     def _take(self) -> Callable[[Moment, Moment], StepRecord] | None:
         """What the step that ends has left behind, if it was measured and whole."""
@@ -148,12 +160,14 @@ class Profiler:
         backward = backward_began(self._passes, collected) if collected is not None else None
         updated = self._updates[-1] if self._updates else None
         self._passes.clear()
+        native.BackwardWatch.listen()
         self._updates.clear()
         self._asked = None
         if calls is None or collected is None or backward is None or asked is None:
             return None
+        timed = len(self._modules) if self._boundaries < self._timed_until else None
         return lambda began, done: StepRecord(
-            began, updated, backward, asked, done, collected, gradients, calls
+            began, updated, backward, asked, done, collected, gradients, calls, timed
         )
 
     def _read(self, left: int) -> None:
@@ -161,7 +175,7 @@ class Profiler:
         while len(self._unread) > left:
             record = self._unread.popleft()
             self._clock.wait_for(record.done)
-            self._times.append(step_times(record, self._clock, len(self._modules)))
+            self._times.append(step_times(record, self._clock))
 
 
 def tensors_of(members: Sequence[Member]) -> tuple[Tensor, ...]:
@@ -174,12 +188,3 @@ def tensors_of(members: Sequence[Member]) -> tuple[Tensor, ...]:
         )
         for member in members
     )
-
-
-def _noting(moments: list[Moment], clock: Clock) -> Callable[..., None]:
-    """A hook that knows the list, and does not keep alive whoever reads it."""
-
-    def note(*_: Any) -> None:
-        moments.append(clock.now())
-
-    return note

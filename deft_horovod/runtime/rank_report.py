@@ -10,8 +10,9 @@ from torch import nn
 
 from deft_horovod.profile import ModuleProfile
 from deft_horovod.runtime.members import Member
+from deft_horovod.runtime.moments import Times
 from deft_horovod.runtime.observation import Observer
-from deft_horovod.runtime.step_record import STAGES, StepTimes, Times
+from deft_horovod.runtime.step_record import STAGES, StepTimes
 from deft_horovod.solver.aggregate import RankReport, StageTimes
 
 
@@ -24,10 +25,12 @@ def rank_report(
 ) -> RankReport:
     """The report of this rank; `modules` are those that were timed, indices are of `members`."""
     steps = undisturbed(steps)
-    none = np.full(len(observer.members), np.nan)
-    ready_us = _medians([step.ready_us for step in steps], none)
-    first_call_us = _medians([step.first_call_us for step in steps], np.full(len(modules), np.nan))
-    own_us = _medians([step.own_us for step in steps], np.full(len(modules), np.nan))
+    times = [step.modules for step in steps if step.modules is not None]
+    first_call_us = _medians([each.first_call_us for each in times], len(modules))
+    own_us = _medians([each.own_us for each in times], len(modules))
+    # Timing modules takes time, so what else was measured then counts only if there is no more.
+    clean = [step for step in steps if step.modules is None] or list(steps)
+    ready_us = _medians([step.ready_us for step in clean], len(observer.members))
     place = {module: i for i, module in enumerate(modules)}
     index = {id(member): i for i, member in enumerate(members)}
     watched = [index.get(id(member)) for member in observer.members]
@@ -42,8 +45,8 @@ def rank_report(
     return RankReport(
         rank=rank,
         steps=len(steps),
-        stages=tuple(_stage(steps, stage) for stage in STAGES) if steps else (),
-        ready_order=_order(steps, ready, watched),
+        stages=tuple(_stage(clean, stage) for stage in STAGES) if steps else (),
+        ready_order=_order(clean, ready, watched),
         ready_us=tuple(ready),
         first_use_us=tuple(first_use),
         modules=tuple(
@@ -108,10 +111,10 @@ def _order(
     return tuple(i for _, _, i in sorted(came))
 
 
-def _medians(rows: Sequence[Times], unseen: Times) -> Times:
+def _medians(rows: Sequence[Times], columns: int) -> Times:
     """Over the steps in which it was seen; nan where it never was."""
     if not rows:
-        return unseen
+        return np.full(columns, np.nan)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a column of nothing but nan
         return np.asarray(np.nanmedian(np.stack(rows), axis=0), dtype=np.float64)

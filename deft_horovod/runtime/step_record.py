@@ -14,21 +14,24 @@ belongs to forward.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.module_timer import Calls
-from deft_horovod.runtime.moments import Clock, Moment
+from deft_horovod.runtime.moments import Clock, Moment, Times
 
 STAGES: Final = ("forward", "backward", "optimizer", "step")
 
-Times = NDArray[np.float64]
+
+class Pass(NamedTuple):
+    """A backward pass that begins."""
+
+    host_us: int  # when the host came by
+    moment: Moment
 
 
 @dataclass(frozen=True)
@@ -37,12 +40,21 @@ class StepRecord:
 
     began: Moment  # the wait of the step before was over
     updated: Moment | None  # the optimizer had updated; None: it did not
-    backward: Moment
+    backward: Pass
     asked: Moment  # for the averages
     done: Moment  # they were there
     collected: native.Collected
     gradients: Mapping[int, Moment]  # of parameters on the clock's device, if that is a GPU
     calls: Calls
+    timed_modules: int | None  # None: modules were not timed, but for a look at the outermost ones
+
+
+@dataclass(frozen=True)
+class ModuleTimes:
+    """By timed module, in microseconds; what was not called is nan."""
+
+    first_call_us: Times  # since forward began
+    own_us: Times  # all its calls, less the timed ones inside them
 
 
 @dataclass(frozen=True)
@@ -51,13 +63,12 @@ class StepTimes:
 
     stages: Mapping[str, float]
     ready_us: Times  # by parameter, since backward began
-    first_call_us: Times  # by timed module, since forward began
-    own_us: Times  # by timed module: all its calls, less the timed ones inside them
+    modules: ModuleTimes | None
     order: tuple[int, ...]  # of the gradients
     evaluated: bool
 
 
-def backward_began(begins: Sequence[Moment], collected: native.Collected) -> Moment | None:
+def backward_began(passes: Sequence[Pass], collected: native.Collected) -> Pass | None:
     """Of the backward passes of a step the one in which the first gradient became ready.
 
     None: no pass, or no gradient. A forward may run passes of its own (gradient penalties); those
@@ -67,24 +78,26 @@ def backward_began(begins: Sequence[Moment], collected: native.Collected) -> Mom
     if not ready:
         return None
     first_ready_us = collected.began_us + min(ready)
-    return next((b for b in reversed(begins) if b.host_us <= first_ready_us), None)
+    return next((p for p in reversed(passes) if p.host_us <= first_ready_us), None)
 
 
-def step_times(record: StepRecord, clock: Clock, modules: int) -> StepTimes:
+def step_times(record: StepRecord, clock: Clock) -> StepTimes:
     """Reads the moments of a step that has passed."""
-    forward = record.updated or record.began
+    forward = record.began if record.updated is None else record.updated
+    backward = record.backward.moment
     stages = {
         "optimizer": clock.between_us(record.began, forward),
-        "forward": clock.between_us(forward, record.backward),
-        "backward": clock.between_us(record.backward, record.asked),
+        "forward": clock.between_us(forward, backward),
+        "backward": clock.between_us(backward, record.asked),
         "step": clock.between_us(record.began, record.done),
     }
-    first_call_us, own_us = _module_times(record.calls, forward, clock, modules)
+    modules = None
+    if record.timed_modules is not None:
+        modules = _module_times(record.calls, forward, clock, record.timed_modules)
     return StepTimes(
         stages=stages,
         ready_us=np.minimum(_ready_us(record, clock), stages["backward"]),
-        first_call_us=np.minimum(first_call_us, stages["forward"]),
-        own_us=own_us,
+        modules=modules,
         order=tuple(record.collected.order),
         evaluated=record.calls.evaluated,
     )
@@ -95,21 +108,24 @@ def _ready_us(record: StepRecord, clock: Clock) -> Times:
     came = ready_us >= 0
     ready_us += record.collected.began_us - record.backward.host_us
     ready_us[~came] = np.nan
-    for index, moment in record.gradients.items():
-        if came[index]:
-            ready_us[index] = clock.between_us(record.backward, moment)
+    on_device = [index for index in record.gradients if came[index]]
+    ready_us[on_device] = clock.since_us(
+        record.backward.moment, [record.gradients[index] for index in on_device]
+    )
     return np.maximum(ready_us, 0.0)
 
 
-def _module_times(calls: Calls, forward: Moment, clock: Clock, modules: int) -> tuple[Times, Times]:
-    first_call_us = [math.nan] * modules
-    own_us = [0.0] * modules
-    for call in calls.calls:
-        took_us = clock.between_us(call.entered, call.left)
-        own_us[call.module] += took_us
-        if call.outer >= 0:
-            own_us[calls.calls[call.outer].module] -= took_us
-        if math.isnan(first_call_us[call.module]):
-            first_call_us[call.module] = clock.between_us(forward, call.entered)
-    first = np.array(first_call_us)
-    return first, np.where(np.isnan(first), np.nan, np.maximum(own_us, 0.0))
+def _module_times(calls: Calls, forward: Moment, clock: Clock, modules: int) -> ModuleTimes:
+    first_call_us = np.full(modules, np.nan)
+    own_us = np.full(modules, np.nan)
+    if not calls.modules or any(left is None for left in calls.left):
+        return ModuleTimes(first_call_us, own_us)
+    module, outer = np.array(calls.modules), np.array(calls.outer)
+    entered_us = clock.since_us(forward, calls.entered)
+    took_us = np.maximum(clock.since_us(forward, calls.left) - entered_us, 0.0)
+    own_us[module] = 0.0
+    np.add.at(own_us, module, took_us)
+    nested = outer >= 0
+    np.subtract.at(own_us, module[outer[nested]], took_us[nested])
+    first_call_us[module[::-1]] = entered_us[::-1]  # of equal indices the last one counts
+    return ModuleTimes(first_call_us, np.maximum(own_us, 0.0))

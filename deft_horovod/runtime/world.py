@@ -7,13 +7,17 @@ ranks even when some were restarted (elastic): a reset of Horovod starts the num
 
 from __future__ import annotations
 
+import atexit
 import functools
+import logging
 import weakref
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from deft_horovod.runtime.engine import Engine
+
+_LOG: Final = logging.getLogger("deft_horovod")
 
 
 class World:
@@ -22,6 +26,7 @@ class World:
     def __init__(self) -> None:
         self.engines: weakref.WeakSet[Engine] = weakref.WeakSet()
         self._taken: Counter[int] = Counter()
+        atexit.register(self.warn_of_unapplied)
 
     def take_number(self, process_set_id: int) -> int:
         """The next free number in the namespace of a process set."""
@@ -33,6 +38,16 @@ class World:
         """The engines that have agreed with their peers, in the same order on all ranks."""
         agreed = [engine for engine in self.engines if engine.number is not None]
         return sorted(agreed, key=lambda engine: (engine.process_set_id, engine.number or 0))
+
+    def warn_of_unapplied(self) -> None:
+        """Training ends: says who forgot to flush."""
+        unapplied = sum(engine.unapplied for engine in self.engines)
+        if unapplied:
+            _LOG.warning(
+                "deft_horovod: %d gradients of the last steps were never applied: call "
+                "optimizer.flush() at the end of training",
+                unapplied,
+            )
 
     def renew(self) -> None:
         """Horovod was initialised anew: nothing that was agreed before holds any more."""
