@@ -171,7 +171,7 @@ def _ddp(model: Any, size_bytes: int) -> Callable[[], Any]:
 
     return DistributedDataParallel(
         model,
-        bucket_cap_mb=size_bytes / BUCKETS / 2**20,  # type: ignore[arg-type]
+        bucket_cap_mb=size_bytes / BUCKETS / 2**20,
         gradient_as_bucket_view=True,
         init_sync=False,  # all parameters are zero
     )

@@ -12,10 +12,12 @@ from statistics import mean, median
 from typing import Any
 
 from bench_arms import KINDS
+from workloads import WORKLOADS
 
 Result = dict[str, Any]  # of one process run
 Cell = dict[str, Any]  # one model, one number of hosts, one ratio
 TUNED = "stock, tuned"
+TWO_LINKS = ("deft_two", "least_stale_two")
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,12 @@ def _of_bound(cell: Cell, arm: str) -> float | None:
     return entry["step_ms"]["median"] / bound_ms if bound_ms else None
 
 
+def _merged(cell: Cell, arm: str) -> float | None:
+    """Steps for each update."""
+    updates = cell["arms"][arm].get("updates_per_step")
+    return 1.0 / updates["median"] if updates else None
+
+
 TARGETS = (
     Target(("deft", "least_stale"), "step / compute <= 1.02", lambda c: c <= 1, _of_compute, 1.02),
     Target(("deft", "least_stale"), "step / compute <= 1.05", lambda c: c > 1, _of_compute, 1.05),
@@ -54,6 +62,8 @@ TARGETS = (
         _of_stock,
         1 / 0.99,
     ),
+    Target(TWO_LINKS, "step / compute <= 1.02", lambda c: c <= 1.35, _of_compute, 1.02),
+    Target(TWO_LINKS, "no merging", lambda c: c <= 1.35, _merged, 1.001),
     Target(("sync",), "step / proven bound <= 1.05", lambda _: True, _of_bound, 1.05),
 )
 
@@ -136,16 +146,14 @@ def summarise(results: Sequence[Result]) -> list[Cell]:
     for result in results:
         o = result["options"]
         chosen = tuned if "fusion_share" in o else cells
-        chosen[o["hosts"], list(KINDS_OF_PROFILE).index(o["profile"]), o["ccr"]].append(result)
+        chosen[o["hosts"], list(WORKLOADS).index(o["profile"]), o["ccr"]].append(result)
     return [cell_summary(cells[key], tuned[key]) for key in sorted(cells)]
-
-
-KINDS_OF_PROFILE = ("vgg19", "resnet101", "gpt2")
 
 
 def setting_text(options: dict[str, Any]) -> str:
     share, cycle_ms = options["fusion_share"], options["cycle_ms"]
-    return f"fusion of {share:g} of the model, cycle {cycle_ms:g} ms"
+    fusion = "default" if share is None else f"{share:g} of the model"
+    return f"fusion: {fusion}, cycle: {cycle_ms:g} ms"
 
 
 def cell_summary(results: Sequence[Result], tuned: Iterable[Result]) -> Cell:

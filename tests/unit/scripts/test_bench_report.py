@@ -94,7 +94,7 @@ def test_a_run_without_prediction_is_tolerated(report: ModuleType) -> None:
 
 def test_the_best_setting_may_be_the_default(report: ModuleType) -> None:
     for stock_ms, best in (
-        (275.0, "fusion of 0.125 of the model, cycle 1 ms"),
+        (275.0, "fusion: 0.125 of the model, cycle: 1 ms"),
         (290.0, "as it comes"),
     ):
         steps = {"stock": [[stock_ms], [stock_ms]]}
@@ -111,6 +111,16 @@ def test_targets_met_and_missed(report: ModuleType) -> None:
     text = report.targets([cell])
     assert text.startswith("0 of 1 targets are met.")
     assert "| 2 | vgg19 | 1 | deft | step / compute <= 1.02 | 1.050 |" in text
+
+
+def test_two_links_have_to_do_without_merging(report: ModuleType) -> None:
+    run = one_run()
+    run["arms"]["deft_two"] = run["arms"].pop("deft")
+    (cell,) = report.summarise([run])
+    assert "deft, two links | no merging | 1.053 |" in report.targets([cell])
+    run["options"]["ccr"] = 2.0
+    (cell,) = report.summarise([run])
+    assert report.targets([cell]) == "0 of 0 targets are met."
 
 
 def test_slow_networks_have_a_target_of_their_own(report: ModuleType) -> None:
