@@ -34,10 +34,10 @@ import jobs
 import workloads
 
 ARMS = ("alone", "stock", "ddp", "bucket", "priority", "deft", "least_stale", "sync")
-TWO_LINKS = ("deft_two", "least_stale_two")
 CCRS = (0.25, 0.5, 1.0, 2.0, 4.0)
-# Of Horovod's own settings: share of the model that is fused at most, milliseconds of a cycle.
-GRID = ((0.125, 1.0), (0.33, 1.0), (0.125, 3.5))
+# Of Horovod's own settings: share of the model that is fused at most (None: as it comes, 128 MB),
+# milliseconds of a cycle. With the default (None, 1 ms) two by two.
+GRID: tuple[tuple[float | None, float], ...] = ((0.125, 1.0), (None, 3.5), (0.125, 3.5))
 GRID_SECONDS = 4
 REPORTS = jobs.ROOT / "docs" / "benchmarks"
 PORT = 29500  # where torch.distributed meets
@@ -93,7 +93,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--rate", type=int, default=500, help="of each link, Mbit/s")
     parser.add_argument("--second-rate", type=int, help="of a second link; adds arms that use it")
     parser.add_argument("--compute-ms", type=float, default=200.0, help="of a step")
-    parser.add_argument("--seconds", type=float, default=38.0, help="of a run; one round at least")
+    parser.add_argument("--seconds", type=float, default=30.0, help="of a run; one round at least")
     parser.add_argument("--rounds", type=int, default=3, help="of all arms in a run, at most")
     parser.add_argument("--no-grid", action="store_true", help="stock Horovod as it comes only")
     parser.add_argument(
@@ -117,7 +117,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     if options.quick:
         options.hosts, options.profiles, options.ccr, options.runs = [2], ["vgg19"], [1.0], 1
         options.rounds, options.seconds, options.no_grid = 1, 20.0, True
-    options.arms = options.arms or [*ARMS, *(TWO_LINKS if options.second_rate else ())]
+    options.arms = options.arms or [*ARMS, *(bench_report.TWO_LINKS if options.second_rate else ())]
     options.folder = options.folder or jobs.ROOT / "build" / "bench" / options.name
     unknown = set(options.profiles) - set(workloads.WORKLOADS)
     if unknown:
@@ -178,13 +178,12 @@ def grid(stem: Path, point: dict[str, Any]) -> Iterator[Job]:
     )
     limits = {"run": 0, "seconds": GRID_SECONDS, "rounds": 3, "arms": ["stock"], "config": {}}
     for share, cycle_ms in GRID:
-        threshold = int(size_bytes * share)
         settings = {"fusion_share": share, "cycle_ms": cycle_ms}
-        yield job(
-            stem.with_name(f"{stem.name}-fusion{share:g}-cycle{cycle_ms:g}.json"),
-            {**point, **limits, **settings},
-            {"HOROVOD_FUSION_THRESHOLD": str(threshold), "HOROVOD_CYCLE_TIME": f"{cycle_ms:g}"},
-        )
+        variables = {"HOROVOD_CYCLE_TIME": f"{cycle_ms:g}"}
+        if share is not None:
+            variables["HOROVOD_FUSION_THRESHOLD"] = str(int(size_bytes * share))
+        name = f"{stem.name}-fusion{share or 'default'}-cycle{cycle_ms:g}.json"
+        yield job(stem.with_name(name), {**point, **limits, **settings}, variables)
 
 
 # --- running it ----------------------------------------------------------------------------------
@@ -225,7 +224,7 @@ def left_s(waiting: list[Job], took: list[tuple[Job, float]]) -> float:
             if other.options["ccr"] == job.options["ccr"]
             and bool(other.horovod) == bool(job.horovod)
         ]
-        return mean(same or alike or [job.options["seconds"] + 8])
+        return float(mean(same or alike or [job.options["seconds"] + 8]))
 
     return sum(expected_s(job) for job in waiting)
 

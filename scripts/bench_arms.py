@@ -96,8 +96,7 @@ class Arm:
     call: Callable[[], Any]  # returns the loss
     optimizer: Any
     rounds: list[dict[str, Any]] = field(default_factory=list)
-    warmed_steps: int = 0
-    warmed_s: float = 0.0
+    warm_up_ms: list[float] = field(default_factory=list)  # of each step; planning takes its time
 
     def step(self) -> None:
         self.optimizer.zero_grad()
@@ -116,19 +115,18 @@ class Arm:
         """Until its plan stays what it is. All ranks plan at the same boundary, so all stop here
         after the same step."""
         seen, since = None, 0
-        began_s = time.monotonic()
-        while self.warmed_steps < MOST_WARM_UP_STEPS:
+        while len(self.warm_up_ms) < MOST_WARM_UP_STEPS:
+            began_s = time.perf_counter()
             self.step()
-            self.warmed_steps += 1
+            self.warm_up_ms.append(round(1e3 * (time.perf_counter() - began_s), 1))
             stats = self.stats()
             plan = tuple(stats.get(key) for key in ("policy", "phase", "plans", "plan"))
             since = since + 1 if plan == seen else 0
             seen = plan
             settled = stats.get("phase", "settled") == "settled" and since >= SETTLED_STEPS
-            if settled and self.warmed_steps >= self.kind.warm_up_steps:
+            if settled and len(self.warm_up_ms) >= self.kind.warm_up_steps:
                 break
         self.drain()
-        self.warmed_s = time.monotonic() - began_s
 
 
 def available(names: list[str], second_link: bool) -> tuple[list[str], dict[str, str]]:
@@ -173,7 +171,7 @@ def _ddp(model: Any, size_bytes: int) -> Callable[[], Any]:
 
     return DistributedDataParallel(
         model,
-        bucket_cap_mb=size_bytes / BUCKETS / 2**20,  # type: ignore[arg-type]
+        bucket_cap_mb=size_bytes / BUCKETS / 2**20,
         gradient_as_bucket_view=True,
         init_sync=False,  # all parameters are zero
     )

@@ -148,8 +148,7 @@ def worker(options: dict[str, Any]) -> None:
             "arms": {
                 arm.name: {
                     "rounds": [ranks[arm.name] for ranks in per_rank],
-                    "warm_up_steps": arm.warmed_steps,
-                    "warm_up_s": round(arm.warmed_s, 1),
+                    "warm_up_ms": arm.warm_up_ms,
                     "stats": plain(arm.stats()),
                 }
                 for arm in arms

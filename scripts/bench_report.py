@@ -12,10 +12,12 @@ from statistics import mean, median
 from typing import Any
 
 from bench_arms import KINDS
+from workloads import WORKLOADS
 
 Result = dict[str, Any]  # of one process run
 Cell = dict[str, Any]  # one model, one number of hosts, one ratio
 TUNED = "stock, tuned"
+TWO_LINKS = ("deft_two", "least_stale_two")
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,12 @@ def _of_bound(cell: Cell, arm: str) -> float | None:
     return entry["step_ms"]["median"] / bound_ms if bound_ms else None
 
 
+def _merged(cell: Cell, arm: str) -> float | None:
+    """Steps for each update."""
+    updates = cell["arms"][arm].get("updates_per_step")
+    return 1.0 / updates["median"] if updates else None
+
+
 TARGETS = (
     Target(("deft", "least_stale"), "step / compute <= 1.02", lambda c: c <= 1, _of_compute, 1.02),
     Target(("deft", "least_stale"), "step / compute <= 1.05", lambda c: c > 1, _of_compute, 1.05),
@@ -54,6 +62,8 @@ TARGETS = (
         _of_stock,
         1 / 0.99,
     ),
+    Target(TWO_LINKS, "step / compute <= 1.02", lambda c: c <= 1.35, _of_compute, 1.02),
+    Target(TWO_LINKS, "no merging", lambda c: c <= 1.35, _merged, 1.001),
     Target(("sync",), "step / proven bound <= 1.05", lambda _: True, _of_bound, 1.05),
 )
 
@@ -98,12 +108,11 @@ def arm_summary(results: Sequence[Result], arm: str) -> dict[str, Any]:
     bases = [median(rounds_ms(r, "alone")) for r in having if "alone" in r["arms"]]
     if bases:
         entry["exposed_ms"] = entry["step_ms"]["median"] - median(bases)
-    busy = [
-        sum(r["cores"] for r in same)
-        for x in having
-        for same in zip(*x["arms"][arm]["rounds"], strict=True)
-    ]
-    entry["cores"] = median(busy)
+    same = [ranks for r in having for ranks in zip(*r["arms"][arm]["rounds"], strict=True)]
+    entry["cores"] = median(sum(rank["cores"] for rank in ranks) for ranks in same)
+    # Why the device was idle, on the rank that was so the longest.
+    for key in ("waited_ms", "late_ms"):
+        entry[key] = median(max(rank[key] for rank in ranks) for ranks in same)
     return entry | planned_summary(having, arm)
 
 
@@ -113,10 +122,11 @@ def planned_summary(results: Sequence[Result], arm: str) -> dict[str, Any]:
     if not stats:
         return {}
     entry: dict[str, Any] = {
-        "waited_ms": median(s.get("exposed_us", 0.0) for s in stats) / 1e3,
+        "stats_exposed_ms": median(s.get("exposed_us", 0.0) for s in stats) / 1e3,
         "plans": [s.get("plans") for s in stats],
         "policies": sorted({str(s.get("policy")) for s in stats}),
-        "warm_up_steps": [r["arms"][arm]["warm_up_steps"] for r in results],
+        # The profile's end: links are measured, and the plan is made.
+        "longest_warm_up_step_ms": [max(r["arms"][arm]["warm_up_ms"]) for r in results],
     }
     predictions = [s["prediction"] for s in stats if isinstance(s.get("prediction"), dict)]
     if predictions:
@@ -136,16 +146,14 @@ def summarise(results: Sequence[Result]) -> list[Cell]:
     for result in results:
         o = result["options"]
         chosen = tuned if "fusion_share" in o else cells
-        chosen[o["hosts"], list(KINDS_OF_PROFILE).index(o["profile"]), o["ccr"]].append(result)
+        chosen[o["hosts"], list(WORKLOADS).index(o["profile"]), o["ccr"]].append(result)
     return [cell_summary(cells[key], tuned[key]) for key in sorted(cells)]
-
-
-KINDS_OF_PROFILE = ("vgg19", "resnet101", "gpt2")
 
 
 def setting_text(options: dict[str, Any]) -> str:
     share, cycle_ms = options["fusion_share"], options["cycle_ms"]
-    return f"fusion of {share:g} of the model, cycle {cycle_ms:g} ms"
+    fusion = "default" if share is None else f"{share:g} of the model"
+    return f"fusion: {fusion}, cycle: {cycle_ms:g} ms"
 
 
 def cell_summary(results: Sequence[Result], tuned: Iterable[Result]) -> Cell:
@@ -220,6 +228,7 @@ def details(cell: Cell) -> str:
             "of stock",
             "exposed, ms",
             "waited, ms",
+            "late, ms",
             "cores",
             "updates a step",
             "staleness",
@@ -234,7 +243,8 @@ def details(cell: Cell) -> str:
                 _between(entry["of_compute"], 3) if "of_compute" in entry else "",
                 _between(entry["of_stock"], 3) if "of_stock" in entry else "",
                 f"{entry['exposed_ms']:.1f}" if "exposed_ms" in entry else "",
-                f"{entry['waited_ms']:.1f}" if "waited_ms" in entry else "",
+                f"{entry['waited_ms']:.1f}",
+                f"{entry['late_ms']:.1f}",
                 f"{entry['cores']:.2f}",
                 _between(updates, 2) if updates else "",
                 "; ".join(entry.get("staleness", ())),
@@ -242,7 +252,7 @@ def details(cell: Cell) -> str:
         )
         if name == "stock" and "tuned" in cell:
             rows.append(
-                [TUNED, f"{cell['tuned']['step_ms']:.1f}", *[""] * 6, cell["tuned"]["best"]]
+                [TUNED, f"{cell['tuned']['step_ms']:.1f}", *[""] * 7, cell["tuned"]["best"]]
             )
     real = cell["communication_ms"] / cell["compute_ms"]
     head = (

@@ -40,19 +40,6 @@ MOST_HOSTS = 64
 PRIORITY = 5
 CANNOT = 3  # exit status: this machine cannot be a cluster
 
-# Horovod's synchronize() spins on sched_yield: with more ranks than cores the spinning takes the
-# processor from those who work. Sleeping instead is what a rank on a machine of its own would see.
-CALM_SOURCE = """\
-#include <sys/prctl.h>
-#include <time.h>
-__attribute__((constructor)) static void precise_sleep(void) { prctl(PR_SET_TIMERSLACK, 1000UL); }
-int sched_yield(void) {
-  const struct timespec pause = {0, 200000};
-  nanosleep(&pause, 0);
-  return 0;
-}
-"""
-
 SSH = """\
 #!/bin/sh
 # Stands in for ssh: the "remote" host is a network namespace of this machine. Horovod gives options
@@ -254,9 +241,9 @@ def calm_library() -> Path | None:
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         return None
-    source, library = STATE / "calm.c", STATE / "calm.so"
-    source.write_text(CALM_SOURCE, encoding="utf-8")
-    run(f"{compiler} -O1 -shared -fPIC -o {library} {source}")
+    source, library = Path(__file__).resolve().with_name("calm.c"), STATE / "calm.so"
+    command = f"{compiler} -O1 -shared -fPIC -Wall -Werror -o {library} {shlex.quote(str(source))}"
+    run(command)
     return library
 
 

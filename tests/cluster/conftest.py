@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import uuid
@@ -48,6 +49,12 @@ def possible() -> None:
     reason = why_not()
     if reason is not None:
         pytest.skip(f"no cluster here: {reason}")
+    # The name that scripts/cluster.py holds while it is in use.
+    with socket.socket(socket.AF_UNIX) as owner:
+        try:
+            owner.bind("\0deft-cluster")
+        except OSError:
+            pytest.skip("somebody is using the cluster, and there is one at a time")
 
 
 @pytest.fixture

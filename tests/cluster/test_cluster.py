@@ -13,14 +13,27 @@ from typing import Any
 
 import pytest
 
+from deft_horovod.policies import registry
+
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = ROOT / "scripts" / "cluster.py"
 VALUES = Path(__file__).with_name("values.py")
 MEASURED_MBIT = 8 * 2  # megabits of the measured message; on two ranks a ring sends all of it once
 REFUSED = 3
-POLICIES = ["stock", "bucket", "priority"]
+SHORT = {"profile_warmup_steps": 1, "profile_steps": 2, "warmup_steps": 0}
+LATE = {**SHORT, "max_delay": 1, "max_merge": 4}
+TWO = {**LATE, "second_interface": "eth1"}
+ARMS = [
+    *({"policy": policy, "config": {}} for policy in ("stock", "bucket", "priority")),
+    *(
+        {"policy": policy, "config": config}
+        for policy in ("deft", "least_stale")
+        for config in (LATE, TWO)
+        if policy in registry()
+    ),
+]
 
-pytestmark = [pytest.mark.timeout(150), pytest.mark.usefixtures("no_cluster")]
+pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("no_cluster")]
 
 
 def cluster(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -30,7 +43,7 @@ def cluster(*words: str, **environment: str) -> subprocess.CompletedProcess[str]
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=200,
     )
 
 
@@ -38,10 +51,10 @@ def require(done: subprocess.CompletedProcess[str]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def measured(folder: Path, *, second: bool, policies: list[str]) -> list[dict[str, Any]]:
+def measured(folder: Path, *, second: bool, arms: list[dict]) -> list[dict[str, Any]]:
     output = folder / "values.json"
     output.unlink(missing_ok=True)
-    options = {"output": str(output), "second": second, "policies": policies}
+    options = {"output": str(output), "second": second, "arms": arms}
     require(
         cluster(
             *("run", "--urgent", "--", sys.executable, str(VALUES)),
@@ -61,15 +74,19 @@ def left_behind() -> dict[str, Any]:
 
 def test_two_links_at_their_rates_and_exact_values(tmp_path: Path) -> None:
     require(cluster("up", "--hosts", "2", "--rate", "400", "--second-rate", "100"))
-    for rank in measured(tmp_path, second=True, policies=POLICIES):
-        assert rank["wrong"] == {policy: [] for policy in POLICIES}
+    for rank in measured(tmp_path, second=True, arms=ARMS):
+        for arm, came_out in zip(ARMS, rank["trained"], strict=True):
+            assert came_out["wrong"] == [], arm
+            assert came_out["late"] == ("max_delay" in arm["config"]), arm
+            two = "second_interface" in arm["config"]
+            assert ("second" in came_out["links"]) == two, arm
         assert rank["calm"]
         assert rank["scheduler"] == os.SCHED_RR
         # Never faster than the line; headers and start-up cost something.
         assert MEASURED_MBIT / 400 < rank["first_s"] < 1.5 * MEASURED_MBIT / 400
         assert MEASURED_MBIT / 100 < rank["second_s"] < 1.5 * MEASURED_MBIT / 100
     require(cluster("rate", "80", "--second-rate", "50"))
-    for rank in measured(tmp_path, second=True, policies=[]):
+    for rank in measured(tmp_path, second=True, arms=[]):
         assert MEASURED_MBIT / 80 < rank["first_s"] < 1.5 * MEASURED_MBIT / 80
         assert MEASURED_MBIT / 50 < rank["second_s"] < 1.5 * MEASURED_MBIT / 50
     require(cluster("down"))

@@ -20,8 +20,9 @@ import workloads
 
 import deft_horovod.torch as hvd
 
-STEPS = 7
-SIZE_BYTES = 400_000
+STEPS = 16
+SIZE_BYTES = 3_000_000  # the all-reduce takes about three times as long as the computing
+COMPUTE_S = 0.02
 MEASURED_BYTES = 2_000_000
 
 
@@ -30,29 +31,33 @@ def value(rank: int, step: int) -> float:
     return float((1 + rank) * (1 + step))
 
 
-def wrong_parameters(policy: str) -> list[str]:
-    """Those whose final value is not the exact sum of all averaged gradients."""
+def trained(arm: dict[str, Any]) -> dict[str, Any]:
+    """The parameters whose final value is not the exact sum of all averaged gradients, and whether
+    updates came late."""
     workload = workloads.gpt2().scaled(SIZE_BYTES)
-    model = accelerator.SleepingModel(workload, 0.02)
+    model = accelerator.SleepingModel(workload, COMPUTE_S)
     optimizer: Any = hvd.DistributedOptimizer(
         torch.optim.SGD(model.parameters(), lr=1.0),
         model.named_parameters(),
-        policy=policy,
-        config={"deadline_s": 20.0},
+        policy=arm["policy"],
+        config={"deadline_s": 20.0, **arm["config"]},
     )
     for step in range(STEPS):
         model.set_gradient(value(hvd.rank(), step))
         optimizer.zero_grad()
         model().backward()
         optimizer.step()
+    stats = optimizer.stats()
     optimizer.flush()
     ranks = range(hvd.size())
     total = sum(sum(value(r, step) for r in ranks) / len(ranks) for step in range(STEPS))
-    return [
+    wrong = [
         name
         for number, (name, parameter) in enumerate(model.named_parameters())
         if not bool((parameter == -(total + number * STEPS)).all())
     ]
+    links = [name for name, link in stats["links"].items() if link["messages"]]
+    return {"wrong": wrong, "late": bool(stats.get("late")), "links": links}
 
 
 def fastest_s(operation: Any) -> float:
@@ -73,7 +78,7 @@ def main(options: dict[str, Any]) -> None:
         "first_s": fastest_s(lambda: stock.allreduce(data, name="speed")),
         "scheduler": os.sched_getscheduler(0),
         "calm": "calm.so" in os.environ.get("LD_PRELOAD", ""),
-        "wrong": {policy: wrong_parameters(policy) for policy in options["policies"]},
+        "trained": [trained(arm) for arm in options["arms"]],
     }
     if options["second"]:
         os.environ["GLOO_SOCKET_IFNAME"] = "eth1"

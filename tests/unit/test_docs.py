@@ -15,7 +15,7 @@ from deft_horovod.runtime.stats import StepClock, step_stats
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-PAGES = [*ROOT.glob("*.md"), *DOCS.glob("*.md")]
+PAGES = [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *DOCS.glob("benchmarks/*.md")]
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")

@@ -35,8 +35,13 @@ def test_grid_scales_the_threshold_with_the_model(bench: ModuleType, tmp_path: P
     jobs = planned(
         bench, tmp_path, "--hosts", "2", "--ccr", "1", "--profiles", "gpt2", "--runs", "1"
     )
-    thresholds = {int(j.horovod["HOROVOD_FUSION_THRESHOLD"]) for j in jobs if j.horovod}
-    assert thresholds == {int(11.85e6 * share) for share, _ in bench.GRID}
+    settings = {tuple(sorted(j.horovod.items())) for j in jobs if j.horovod}
+    threshold = ("HOROVOD_FUSION_THRESHOLD", str(int(11.85e6 / 8)))
+    assert settings == {
+        (("HOROVOD_CYCLE_TIME", "1"), threshold),
+        (("HOROVOD_CYCLE_TIME", "3.5"), threshold),
+        (("HOROVOD_CYCLE_TIME", "3.5"),),
+    }
     assert all(j.options["arms"] == ["stock"] for j in jobs if j.horovod)
 
 

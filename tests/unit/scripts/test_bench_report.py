@@ -28,6 +28,10 @@ PREDICTION = {
 }
 
 
+def seen(steps_ms: list[float], rank: int) -> dict[str, Any]:
+    return {"steps_ms": steps_ms, "cores": 0.25, "waited_ms": 3.0 + rank, "late_ms": 0.5}
+
+
 def result(steps_ms: dict[str, list[list[float]]], **options: Any) -> dict[str, Any]:
     """`steps_ms`: for each arm the steps of each rank, one round."""
     stats = {"deft": {"exposed_us": 1500.0, "plans": 2, "policy": "deft", "prediction": PREDICTION}}
@@ -42,8 +46,8 @@ def result(steps_ms: dict[str, list[list[float]]], **options: Any) -> dict[str, 
         "seconds": 20.0,
         "arms": {
             arm: {
-                "rounds": [[{"steps_ms": steps, "cores": 0.25}] for steps in ranks],
-                "warm_up_steps": 4,
+                "rounds": [[seen(steps, rank)] for rank, steps in enumerate(ranks)],
+                "warm_up_ms": [200.0, 900.0],
                 "stats": stats.get(arm, {}),
             }
             for arm, ranks in steps_ms.items()
@@ -72,7 +76,9 @@ def test_ratios_and_spread_over_process_runs(report: ModuleType) -> None:
     assert deft["of_compute"]["median"] == pytest.approx(1.02)
     assert deft["of_stock"]["median"] == pytest.approx(204 / 280)
     assert deft["exposed_ms"] == pytest.approx(4.0)
-    assert deft["waited_ms"] == pytest.approx(1.5)
+    assert deft["stats_exposed_ms"] == pytest.approx(1.5)
+    assert (deft["waited_ms"], deft["late_ms"]) == (4.0, 0.5)
+    assert deft["longest_warm_up_step_ms"] == [900.0] * 3
     assert deft["cores"] == pytest.approx(0.5)
     assert deft["bound_ms"] == pytest.approx(200.0)
     assert deft["staleness"] == ["delay 1 60 %, gated 30 %, delay 1 x2 10 %"]
@@ -88,7 +94,7 @@ def test_a_run_without_prediction_is_tolerated(report: ModuleType) -> None:
 
 def test_the_best_setting_may_be_the_default(report: ModuleType) -> None:
     for stock_ms, best in (
-        (275.0, "fusion of 0.125 of the model, cycle 1 ms"),
+        (275.0, "fusion: 0.125 of the model, cycle: 1 ms"),
         (290.0, "as it comes"),
     ):
         steps = {"stock": [[stock_ms], [stock_ms]]}
@@ -105,6 +111,16 @@ def test_targets_met_and_missed(report: ModuleType) -> None:
     text = report.targets([cell])
     assert text.startswith("0 of 1 targets are met.")
     assert "| 2 | vgg19 | 1 | deft | step / compute <= 1.02 | 1.050 |" in text
+
+
+def test_two_links_have_to_do_without_merging(report: ModuleType) -> None:
+    run = one_run()
+    run["arms"]["deft_two"] = run["arms"].pop("deft")
+    (cell,) = report.summarise([run])
+    assert "deft, two links | no merging | 1.053 |" in report.targets([cell])
+    run["options"]["ccr"] = 2.0
+    (cell,) = report.summarise([run])
+    assert report.targets([cell]) == "0 of 0 targets are met."
 
 
 def test_slow_networks_have_a_target_of_their_own(report: ModuleType) -> None:
