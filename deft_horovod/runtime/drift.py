@@ -44,7 +44,7 @@ class Drift:
     def _link_time(self, planned: PlannedReducer | None) -> dict[str, float]:
         if planned is None:
             return {}
-        seen = planned.session.link_stats()
+        seen = planned.sent()
         busy_us, sent = sum(s.busy_us for s in seen), sum(s.bytes for s in seen)
         before, self._busy = self._busy, (busy_us, sent)
         moved = sent - before[1]

@@ -141,7 +141,9 @@ class Engine:
         self.open_gates()
         if self.late and self.planned is not None and self._assignment is not None:
             flush(self.planned, self._inner, self.scales)
+            sent = self.planned.sent()
             self._install(self._assignment)
+            self.planned.sent_before = sent
 
     @property
     def unapplied(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 import horovod.torch as stock
 
@@ -37,6 +38,14 @@ def open_link(channel: Channel) -> native.HorovodLink:
         prescale=channel.prescale,
         postscale=channel.postscale,
     )
+
+
+class Sent(NamedTuple):
+    """What a link has carried."""
+
+    bytes: int = 0
+    messages: int = 0
+    busy_us: int = 0
 
 
 # One run of a generation: its index in the plan, and its first step.
@@ -72,6 +81,7 @@ class PlannedReducer:
         self._attention = False
         self.void_runs: set[_Run] = set()
         self.boundary: list[native.Due] = []  # what was due at the latest one
+        self.sent_before: tuple[Sent, ...] = (Sent(),) * len(plan.links)  # in cycles flushed
         self.dropped = 0  # generations that were thrown away
         process_set = route.channel.process_set
         self.session = native.Session(
@@ -115,6 +125,13 @@ class PlannedReducer:
         self._install(dues)
         self._attention = self._attention or self.session.attention(dues)
         self.session.release(dues)
+
+    def sent(self) -> tuple[Sent, ...]:
+        """What each link has carried for this plan."""
+        return tuple(
+            Sent(old.bytes + now.bytes, old.messages + now.messages, old.busy_us + now.busy_us)
+            for old, now in zip(self.sent_before, self.session.link_stats(), strict=True)
+        )
 
     def take_attention(self) -> bool:
         """Whether any rank asked for a new plan in what was taken since the last call."""

@@ -81,7 +81,7 @@ def step_stats(clock: StepClock, planned: PlannedReducer | None) -> dict[str, An
         expected = planned.plan.prediction
         stats["prediction"] = None if expected is None else expected.model_dump()
         stats["buffer_bytes"] = planned.session.buffer_bytes
-        for spec, seen in zip(planned.plan.links, planned.session.link_stats(), strict=True):
+        for spec, seen in zip(planned.plan.links, planned.sent(), strict=True):
             links[spec.name] = {
                 "bytes": seen.bytes,
                 "messages": seen.messages,

@@ -89,7 +89,9 @@ def assemble(
         policy=policy,
         period=period,
         buffers=max(buffers_needed(generations, period), default=1),
-        links=tuple(Link(name=name, credit_messages=CREDIT_MESSAGES, fusion=False) for name in links),
+        links=tuple(
+            Link(name=name, credit_messages=CREDIT_MESSAGES, fusion=False) for name in links
+        ),
         arenas=blocking.layout.arenas,
         slots=blocking.layout.slots,
         buckets=blocking.buckets,

@@ -290,6 +290,14 @@ def case_unscaling_by_hand_is_refused() -> None:
         raise AssertionError("unscale_() was accepted")
 
 
+def case_totals_survive_a_flush() -> None:
+    job = Job(DELAYED)
+    job.train(4)
+    before = job.optimizer.stats()["messages"]
+    job.optimizer.flush()
+    assert job.optimizer.stats()["messages"] >= before > 0
+
+
 def case_memory_is_what_the_plan_says() -> None:
     job = Job(MIXED)
     job.train(2)

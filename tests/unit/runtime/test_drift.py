@@ -11,8 +11,7 @@ from deft_horovod.runtime.drift import Drift
 def reducer(*totals):
     """Links whose counters grow as given: (busy microseconds, bytes), one pair a question."""
     left = list(totals)
-    session = SimpleNamespace(link_stats=lambda: [SimpleNamespace(**left.pop(0))])
-    return SimpleNamespace(session=session)
+    return SimpleNamespace(sent=lambda: [SimpleNamespace(**left.pop(0))])
 
 
 @given(st.floats(1.0, 1e6), st.floats(0.01, 1.0), st.integers(1, 6))

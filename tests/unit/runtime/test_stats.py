@@ -101,7 +101,7 @@ class FakePlanned:
     def hash(self):
         return "abc"
 
-    def link_stats(self):
+    def sent(self):
         return self.links
 
 
