@@ -22,7 +22,7 @@ from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.gradient_moments import GradientMoments
 from deft_horovod.runtime.members import Member
 from deft_horovod.runtime.module_timer import ModuleTimer
-from deft_horovod.runtime.moments import Clock, Moment, clock_for
+from deft_horovod.runtime.moments import Clock, HostClock, Moment, clock_for
 from deft_horovod.runtime.observation import Observer
 from deft_horovod.runtime.rank_report import rank_report
 from deft_horovod.runtime.step_record import Pass, StepRecord, StepTimes, backward_began, step_times
@@ -39,11 +39,16 @@ class Profiler:
     """Watches the steps of one optimizer, until it is complete."""
 
     def __init__(
-        self, observer: Observer, inner: torch.optim.Optimizer, warmup_steps: int, steps: int
+        self,
+        observer: Observer,
+        inner: torch.optim.Optimizer,
+        warmup_steps: int,
+        steps: int,
+        clock: Clock | None = None,
     ) -> None:
         self._observer = observer
         self._tensors = [member.tensor for member in observer.members]
-        self._clock: Clock = clock_for(self._tensors)
+        self._clock = clock_for(self._tensors) if clock is None else clock
         # The first step has no beginning, and shows which modules there are.
         self._warmup_steps = max(1, warmup_steps)
         self._steps = steps
@@ -58,11 +63,9 @@ class Profiler:
         self._passes: list[Pass] = []
         self._updates: list[Moment] = []
         # These hooks know the lists, and keep nobody alive who reads them.
-        clock, passes, updates = self._clock, self._passes, self._updates
-        self._watch = native.BackwardWatch(
-            lambda: passes.append(Pass(native.steady_us(), clock.now()))
-        )
-        self._updated = inner.register_step_post_hook(lambda *_: updates.append(clock.now()))
+        now, passes, updates = self._clock.now, self._passes, self._updates
+        self._watch = native.BackwardWatch(lambda: passes.append(Pass(native.steady_us(), now())))
+        self._updated = inner.register_step_post_hook(lambda *_: updates.append(now()))
 
     @property
     def complete(self) -> bool:
@@ -144,7 +147,7 @@ class Profiler:
         owners = self._observer.owners
         self._modules = tuple(dict.fromkeys([*owners, *(gate for gate in gates if gate)]))
         self._time_only(self._modules)
-        if self._clock.device.type != "cpu":
+        if not isinstance(self._clock, HostClock):
             self._gradients = GradientMoments(self._tensors, self._clock)
 
     def _time_only(self, modules: Sequence[nn.Module]) -> None:
