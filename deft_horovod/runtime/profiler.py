@@ -9,6 +9,7 @@ All of it goes by the number of boundaries, so every rank is through at the same
 from __future__ import annotations
 
 import math
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -64,8 +65,10 @@ class Profiler:
         self._updates: list[Moment] = []
         # These hooks know the lists, and keep nobody alive who reads them.
         now, passes, updates = self._clock.now, self._passes, self._updates
-        self._watch = native.BackwardWatch(lambda: passes.append(Pass(native.steady_us(), now())))
-        self._updated = inner.register_step_post_hook(lambda *_: updates.append(now()))
+        watch = native.BackwardWatch(lambda: passes.append(Pass(native.steady_us(), now())))
+        updated = inner.register_step_post_hook(lambda *_: updates.append(now()))
+        self._attached: list[Callable[[], None]] = [watch.detach, updated.remove]
+        weakref.finalize(self, _detach, self._attached).atexit = False
 
     @property
     def complete(self) -> bool:
@@ -131,11 +134,7 @@ class Profiler:
 
     def detach(self) -> None:
         """Removes all hooks; what was measured stays."""
-        self._watch.detach()
-        self._updated.remove()
-        for hooks in (self._timer, self._gradients):
-            if hooks is not None:
-                hooks.detach()
+        _detach(self._attached)
 
     @property
     def _timed_until(self) -> int:
@@ -149,11 +148,13 @@ class Profiler:
         self._time_only(self._modules)
         if not isinstance(self._clock, HostClock):
             self._gradients = GradientMoments(self._tensors, self._clock)
+            self._attached.append(self._gradients.detach)
 
     def _time_only(self, modules: Sequence[nn.Module]) -> None:
         if self._timer is not None:
             self._timer.detach()
         self._timer = ModuleTimer(modules, self._clock)
+        self._attached.append(self._timer.detach)
 
     def _take(self) -> Callable[[Moment, Moment], StepRecord] | None:
         """What the step that ends has left behind, if it was measured and whole."""
@@ -179,6 +180,12 @@ class Profiler:
             record = self._unread.popleft()
             self._clock.wait_for(record.done)
             self._times.append(step_times(record, self._clock))
+
+
+def _detach(attached: list[Callable[[], None]]) -> None:
+    for detach in attached:
+        detach()
+    attached.clear()
 
 
 def tensors_of(members: Sequence[Member]) -> tuple[Tensor, ...]:

@@ -22,9 +22,7 @@ def test_there_are_eight_sizes_at_least_from_the_header_to_about_the_largest(lar
     assert abs(sizes[-1] - max(largest, 4096)) <= SMALLEST_BYTES
 
 
-@given(
-    st.floats(1.0, 1e5), st.floats(0.01, 1e5), st.integers(1, 1 << 30), st.floats(1e5, 1e7)
-)
+@given(st.floats(1.0, 1e5), st.floats(0.01, 1e5), st.integers(1, 1 << 30), st.floats(1e5, 1e7))
 def test_what_is_sent_fits_into_the_time_unless_it_is_the_least(alpha_us, rate, largest, budget_us):
     link = cost(alpha_us, rate)
     plan = probe_plan(link, largest, budget_us)
@@ -44,9 +42,7 @@ def test_a_faster_link_gets_hardly_smaller_messages(alpha_us, rate, largest):
     assert 4 * fast.sizes_bytes[-1] >= slow.sizes_bytes[-1] - SMALLEST_BYTES
 
 
-@pytest.mark.parametrize(
-    ("rate", "largest"), [(60.0, 4 << 20), (1000.0, 64 << 20), (0.1, 4096)]
-)
+@pytest.mark.parametrize(("rate", "largest"), [(60.0, 4 << 20), (1000.0, 64 << 20), (0.1, 4096)])
 def test_the_largest_message_follows_the_link(rate, largest):
     plan = probe_plan(cost(1000.0, rate), 64 << 20, BUDGET_US)
     assert largest / 2 <= plan.sizes_bytes[-1] <= 2 * largest
