@@ -56,6 +56,12 @@ def demo(cluster: ModuleType) -> Iterator[ModuleType]:
 
 
 @pytest.fixture
+def bench_profiler() -> Iterator[ModuleType]:
+    yield load_script("bench_profiler")
+    sys.modules.pop("bench_profiler", None)
+
+
+@pytest.fixture
 def bench() -> Iterator[ModuleType]:
     yield load_script("bench_overhead")
     sys.modules.pop("bench_overhead", None)
