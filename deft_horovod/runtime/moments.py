@@ -62,14 +62,14 @@ class HostClock:
 class DeviceClock:
     """Events in the stream that is current where the moment is taken."""
 
-    def __init__(self, device: torch.device, make_event: Callable[[], Any] | None = None) -> None:
+    def __init__(
+        self, device: torch.device, leave_event: Callable[[torch.device], Any] | None = None
+    ) -> None:
         self.device = device
-        self._make_event = make_event or _timing_event
+        self._leave_event = leave_event or _leave_event
 
     def now(self) -> Moment:
-        event = self._make_event()
-        event.record()
-        return event
+        return self._leave_event(self.device)
 
     def between_us(self, earlier: Moment, later: Moment) -> float:
         return max(0.0, float(earlier.elapsed_time(later)) * _US_PER_MS)
@@ -81,8 +81,10 @@ class DeviceClock:
         moment.synchronize()
 
 
-def _timing_event() -> Any:
-    return torch.cuda.Event(enable_timing=True)
+def _leave_event(device: torch.device) -> Any:
+    event = torch.cuda.Event(enable_timing=True)
+    event.record(torch.cuda.current_stream(device))
+    return event
 
 
 def clock_for(tensors: Sequence[torch.Tensor]) -> Clock:

@@ -9,6 +9,7 @@ All of it goes by the number of boundaries, so every rank is through at the same
 from __future__ import annotations
 
 import math
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -22,7 +23,7 @@ from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.gradient_moments import GradientMoments
 from deft_horovod.runtime.members import Member
 from deft_horovod.runtime.module_timer import ModuleTimer
-from deft_horovod.runtime.moments import Clock, Moment, clock_for
+from deft_horovod.runtime.moments import Clock, HostClock, Moment, clock_for
 from deft_horovod.runtime.observation import Observer
 from deft_horovod.runtime.rank_report import rank_report
 from deft_horovod.runtime.step_record import Pass, StepRecord, StepTimes, backward_began, step_times
@@ -39,11 +40,16 @@ class Profiler:
     """Watches the steps of one optimizer, until it is complete."""
 
     def __init__(
-        self, observer: Observer, inner: torch.optim.Optimizer, warmup_steps: int, steps: int
+        self,
+        observer: Observer,
+        inner: torch.optim.Optimizer,
+        warmup_steps: int,
+        steps: int,
+        clock: Clock | None = None,
     ) -> None:
         self._observer = observer
         self._tensors = [member.tensor for member in observer.members]
-        self._clock: Clock = clock_for(self._tensors)
+        self._clock = clock_for(self._tensors) if clock is None else clock
         # The first step has no beginning, and shows which modules there are.
         self._warmup_steps = max(1, warmup_steps)
         self._steps = steps
@@ -58,11 +64,11 @@ class Profiler:
         self._passes: list[Pass] = []
         self._updates: list[Moment] = []
         # These hooks know the lists, and keep nobody alive who reads them.
-        clock, passes, updates = self._clock, self._passes, self._updates
-        self._watch = native.BackwardWatch(
-            lambda: passes.append(Pass(native.steady_us(), clock.now()))
-        )
-        self._updated = inner.register_step_post_hook(lambda *_: updates.append(clock.now()))
+        now, passes, updates = self._clock.now, self._passes, self._updates
+        watch = native.BackwardWatch(lambda: passes.append(Pass(native.steady_us(), now())))
+        updated = inner.register_step_post_hook(lambda *_: updates.append(now()))
+        self._attached: list[Callable[[], None]] = [watch.detach, updated.remove]
+        weakref.finalize(self, _detach, self._attached).atexit = False
 
     @property
     def complete(self) -> bool:
@@ -128,11 +134,7 @@ class Profiler:
 
     def detach(self) -> None:
         """Removes all hooks; what was measured stays."""
-        self._watch.detach()
-        self._updated.remove()
-        for hooks in (self._timer, self._gradients):
-            if hooks is not None:
-                hooks.detach()
+        _detach(self._attached)
 
     @property
     def _timed_until(self) -> int:
@@ -144,13 +146,15 @@ class Profiler:
         owners = self._observer.owners
         self._modules = tuple(dict.fromkeys([*owners, *(gate for gate in gates if gate)]))
         self._time_only(self._modules)
-        if self._clock.device.type != "cpu":
+        if not isinstance(self._clock, HostClock):
             self._gradients = GradientMoments(self._tensors, self._clock)
+            self._attached.append(self._gradients.detach)
 
     def _time_only(self, modules: Sequence[nn.Module]) -> None:
         if self._timer is not None:
             self._timer.detach()
         self._timer = ModuleTimer(modules, self._clock)
+        self._attached.append(self._timer.detach)
 
     def _take(self) -> Callable[[Moment, Moment], StepRecord] | None:
         """What the step that ends has left behind, if it was measured and whole."""
@@ -176,6 +180,12 @@ class Profiler:
             record = self._unread.popleft()
             self._clock.wait_for(record.done)
             self._times.append(step_times(record, self._clock))
+
+
+def _detach(attached: list[Callable[[], None]]) -> None:
+    for detach in attached:
+        detach()
+    attached.clear()
 
 
 def tensors_of(members: Sequence[Member]) -> tuple[Tensor, ...]:

@@ -64,7 +64,7 @@ def aggregate(
         size=size,
         links=tuple(links),
         tensors=tuple(tensors),
-        modules=_modules(reports),
+        modules=_modules(reports, stage_us["forward"]),
         spreads=tuple(_spread(reports, stage) for stage in _STAGES),
     )
 
@@ -123,14 +123,19 @@ def _in_order(
     return tuple(result)
 
 
-def _modules(reports: Sequence[RankReport]) -> tuple[ModuleProfile, ...]:
-    """The modules of the lowest rank, as slow as on the slowest rank that has them."""
+def _modules(reports: Sequence[RankReport], forward_us: float) -> tuple[ModuleProfile, ...]:
+    """The modules of the lowest rank, as slow as on the slowest rank that has them.
+
+    They are timed in other steps than the stage; none takes longer than that.
+    """
     times_us: dict[tuple[str, str], float] = {}
     for report in reports:
         for module in report.modules:
             key = (module.name, module.type)
             times_us[key] = max(times_us.get(key, 0.0), module.forward_us)
     return tuple(
-        module.model_copy(update={"forward_us": times_us[module.name, module.type]})
+        module.model_copy(
+            update={"forward_us": min(forward_us, times_us[module.name, module.type])}
+        )
         for module in reports[0].modules
     )

@@ -11,6 +11,15 @@ import pytest
 from deft_horovod import errors
 from deft_horovod.config import Config
 from deft_horovod.policies import registry
+from deft_horovod.profile import (
+    LinkCost,
+    LinkProfile,
+    LinkSample,
+    ModuleProfile,
+    Profile,
+    Spread,
+    Tensor,
+)
 from deft_horovod.runtime.stats import StepClock, step_stats
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,7 +28,7 @@ PAGES = [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *DOCS.glob("benchmarks/*.md")]
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-NEEDS_NO_CLUSTER = {"plans.py", "predict.py"}
+NEEDS_NO_CLUSTER = {"plans.py", "predict.py", "profiles.py"}
 PURE_RUN = """
 import runpy, sys
 for name in ("torch", "horovod"):
@@ -120,6 +129,29 @@ def test_prediction_example_is_quoted_and_can_be_drawn(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert (done.returncode, done.stdout.rstrip()) == (0, late), done.stderr
     assert (tmp_path / "plan.png").stat().st_size > 0
+
+
+def test_profile_example_runs_without_torch_and_is_quoted() -> None:
+    command = [sys.executable, "-c", PURE_RUN, str(DOCS / "examples" / "profiles.py")]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    printed, _, said = done.stdout.partition("\n\n")
+    quoted = dict(FENCE.findall((DOCS / "profile.md").read_text(encoding="utf-8")))["json"]
+    assert quoted.strip() == printed
+    assert Profile.from_json(quoted).compute_us == 152_500
+    assert "without communication a step takes 152.5 ms" in said
+    assert "read back unchanged: True" in said
+
+
+def test_every_field_of_a_profile_is_documented() -> None:
+    parts = (Profile, LinkProfile, LinkCost, LinkSample, ModuleProfile, Tensor, Spread)
+    page = DOCS / "profile.md"
+    tables = "\n".join(re.findall(r"^\|.*\|$", page.read_text(encoding="utf-8"), re.MULTILINE))
+    known = set(re.findall(r"`([^`]+)`", tables))
+    fields = {name for part in parts for name in part.model_fields}
+    assert fields <= known
 
 
 @pytest.mark.parametrize(

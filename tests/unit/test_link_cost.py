@@ -2,7 +2,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deft_horovod.solver.link_cost import Sample, fit_link, service_times_us
+from deft_horovod.profile import LinkSample
+from deft_horovod.solver.link_cost import (
+    Sample,
+    fit_link,
+    fit_samples,
+    residual,
+    service_times_us,
+)
 
 SIZES = st.lists(st.integers(1, 10_000_000), min_size=2, max_size=30)
 
@@ -79,3 +86,88 @@ def test_a_line_that_would_start_below_zero_goes_through_the_origin():
 
 def test_empty_messages_are_no_division_by_zero():
     assert fit_link([Sample(0, 0.0, 10.0)]).beta_us_per_byte == 10.0
+
+
+EIGHT = [16 * 4**i for i in range(10)]
+
+
+def exact(sizes, alpha_us, beta):
+    return [LinkSample(size_bytes=size, time_us=alpha_us + beta * size) for size in sizes]
+
+
+LINES = st.tuples(
+    st.sampled_from([0.0, 0.5, 20.0, 1500.0]), st.sampled_from([0.0, 1e-4, 1e-3, 0.1])
+).filter(lambda line: sum(line) > 0)
+MEASURED = st.lists(
+    st.builds(LinkSample, size_bytes=st.integers(0, 10**9), time_us=st.floats(0, 1e9)), max_size=12
+)
+
+
+@given(st.lists(st.integers(16, 10**8), min_size=2, max_size=12, unique=True), LINES)
+def test_a_line_through_exact_times_is_found(sizes, line):
+    samples = exact(sizes, *line)
+    cost = fit_samples(samples)
+    for sample in samples:
+        assert cost.time_us(sample.size_bytes) == pytest.approx(sample.time_us, rel=1e-5)
+    assert residual(samples, cost) < 1e-5
+
+
+@pytest.mark.parametrize(("alpha_us", "beta"), [(1000.0, 1 / 60), (0.0, 1e-3), (250.0, 0.0)])
+def test_both_parts_of_an_exact_line_are_found(alpha_us, beta):
+    cost = fit_samples(exact(EIGHT, alpha_us, beta))
+    assert cost.alpha_us == pytest.approx(alpha_us, rel=1e-6, abs=1e-3)
+    assert cost.beta_us_per_byte == pytest.approx(beta, rel=1e-6, abs=1e-9)
+
+
+@given(MEASURED)
+def test_whatever_was_measured_no_part_is_negative(samples):
+    cost = fit_samples(samples)
+    if not samples:
+        assert cost is None
+        return
+    assert 0.0 <= cost.alpha_us < float("inf")
+    assert 0.0 <= cost.beta_us_per_byte < float("inf")
+    assert 0.0 <= residual(samples, cost) < float("inf")
+
+
+@given(MEASURED.filter(bool), st.integers(0, 10**9), st.integers(0, 10**9))
+def test_more_bytes_take_no_less_time(samples, one, other):
+    cost = fit_samples(samples)
+    assert cost.time_us(min(one, other)) <= cost.time_us(max(one, other))
+
+
+@given(MEASURED.filter(bool), st.sampled_from([2.0, 10.0, 1000.0]))
+def test_a_link_that_is_slower_by_a_factor_costs_that_factor(samples, factor):
+    samples = [s.model_copy(update={"time_us": max(s.time_us, 1.0)}) for s in samples]
+    slow = [s.model_copy(update={"time_us": factor * s.time_us}) for s in samples]
+    one, other = fit_samples(samples), fit_samples(slow)
+    for sample in samples:
+        expected = factor * one.time_us(sample.size_bytes)
+        assert other.time_us(sample.size_bytes) == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("spoilt", range(10))
+def test_one_time_that_is_far_off_hardly_matters(spoilt):
+    samples = exact(EIGHT, 1000.0, 1 / 60)
+    off = samples[spoilt].model_copy(update={"time_us": 5 * samples[spoilt].time_us})
+    samples[spoilt] = off
+    cost = fit_samples(samples)
+    others = [s for i, s in enumerate(samples) if i != spoilt]
+    assert residual(others, cost) < 0.25
+    assert residual(samples, cost) > 1.0
+
+
+def test_small_messages_say_as_much_as_large_ones():
+    """Large ones are off by more microseconds than a small one takes."""
+    wrong = [1.1, 0.9] * 5
+    samples = [
+        s.model_copy(update={"time_us": s.time_us * w})
+        for s, w in zip(exact(EIGHT, 1000.0, 1 / 60), wrong, strict=True)
+    ]
+    cost = fit_samples(samples)
+    assert cost.alpha_us == pytest.approx(1000.0, rel=0.1)
+    assert cost.beta_us_per_byte == pytest.approx(1 / 60, rel=0.15)
+
+
+def test_without_samples_nothing_is_off():
+    assert residual([], fit_link([Sample(1000, 0.0, 100.0)])) == 0.0

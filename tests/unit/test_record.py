@@ -1,3 +1,6 @@
+import json
+from typing import Literal
+
 import pytest
 
 from deft_horovod.errors import PlanError
@@ -45,6 +48,48 @@ def test_a_bad_field_is_named(fields, message):
         Sample(**fields)
     assert "observed:" in str(caught.value)
     assert "action:" in str(caught.value)
+
+
+class Versioned(Record):
+    version: Literal[3] = 3
+    size: Count
+    names: tuple[str, ...] = ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "parts"),
+    [
+        ({"version": 2, "size": 1}, ["another version", "version 2", "version 3", "make the"]),
+        ({"version": 4, "size": 1, "new": 0}, ["another version", "version 4"]),
+        ({"version": "x", "size": 1}, ["another version", "version 'x'"]),
+        ({"colour": "red", "version": 2}, ["not a versioned", "the fields colour, version"]),
+        ({}, ["not a versioned", "(none)", "at least the fields size"]),
+        ({"size": -1}, ["not well formed: field 'size'"]),
+    ],
+)
+def test_another_version_and_foreign_json_are_told_apart(fields, parts):
+    with pytest.raises(PlanError) as caught:
+        Versioned.from_json(json.dumps(fields))
+    assert [part for part in parts if part not in str(caught.value)] == []
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", "file {path}: the text of a versioned is not JSON"),
+        (b"[]", "file {path}: the text of a versioned is JSON of the wrong kind"),
+        (b'{"size":1,"version":1}', "file {path}: this versioned has the format of another"),
+        (b"\x80\x02", "the file {path} is not a versioned: it is not text"),
+        (None, "the versioned in file {path} cannot be read"),
+    ],
+)
+def test_an_error_names_the_file(tmp_path, content, message):
+    path = tmp_path / "a.json"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(PlanError) as caught:
+        Versioned.load(path)
+    assert str(caught.value).startswith(message.format(path=path))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "null", "3"])

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 from deft_horovod.runtime.forward_watch import ForwardWatch
 
@@ -145,6 +146,111 @@ def test_after_stop_nothing_is_watched_and_what_was_seen_stays(watched):
     watch.stop()
     other(torch.ones(1, 3))
     assert watch.gates == (one, one, None, None)
+
+
+def test_owners_are_the_modules_that_were_called_with_what_is_theirs(watched):
+    model = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Sequential(nn.Linear(3, 3, bias=False)))
+    model.append(nn.Module())
+    watch = watched(model)
+    del model[3]
+    model(torch.ones(1, 3))
+    assert watch.owners == {model[0]: (0, 1), model[2][0]: (2,)}
+
+
+def test_what_a_checkpoint_computes_again_is_no_forward(watched):
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    watch = watched(model)
+    checkpoint(model[0], torch.ones(1, 3, requires_grad=True), use_reentrant=False).sum().backward()
+    assert watch.roots == (model[0],)
+    assert watch.gates == (model[0], model[0], None, None)
+
+
+class Compiles:
+    """A backend that counts its graphs."""
+
+    def __init__(self):
+        self.graphs = 0
+
+    def __call__(self, graph, _):
+        self.graphs += 1
+        return graph.forward
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(3, 3)
+        self.inner = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+        self.last = nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.last(self.inner(self.first(x)))
+
+
+@pytest.mark.filterwarnings("error:Using .torch.compile")
+def test_a_compiled_module_is_one_and_is_compiled_once(watched):
+    backend, model = Compiles(), Model()
+    watch = watched(model)
+    compiled = torch.compile(model, backend=backend, fullgraph=True)
+    for _ in range(2):
+        compiled(torch.ones(1, 3)).sum().backward()
+    watch.stop()
+    compiled(torch.ones(1, 3)).sum().backward()
+    assert backend.graphs == 1
+    assert watch.roots == (compiled,)
+    assert watch.owners == {compiled: tuple(range(8))}
+    assert set(watch.gates) == {compiled}
+    assert not compiled._forward_hooks
+
+
+@pytest.mark.filterwarnings("error:Using .torch.compile")
+def test_a_compiled_part_is_one_among_others(watched):
+    backend, model = Compiles(), Model()
+    watch = watched(model)
+    model.inner = torch.compile(model.inner, backend=backend)
+    for _ in range(2):
+        model(torch.ones(1, 3)).sum().backward()
+    watch.stop()
+    model(torch.ones(1, 3)).sum().backward()
+    assert backend.graphs == 1
+    assert watch.owners == {model.first: (0, 1), model.inner: (2, 3, 4, 5), model.last: (6, 7)}
+
+
+def test_a_compiled_module_that_fails_leaves_the_watch_whole(watched):
+    model, other = Fails(), nn.Linear(3, 3)
+    watch = watched(nn.ModuleList([model, other]))
+    compiled = torch.compile(model, backend="eager")
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="in forward"):
+            compiled(torch.ones(1, 3))
+    other(torch.ones(1, 3))
+    assert watch.roots == (compiled, other)
+    assert watch.gates == (compiled, compiled, other, other)
+
+
+def test_an_evaluation_of_a_compiled_module_says_nothing(watched):
+    model = Model()
+    watch = watched(model)
+    compiled = torch.compile(model, backend="eager")
+    with torch.no_grad():
+        compiled(torch.ones(1, 3))
+    assert watch.roots == ()
+    compiled(torch.ones(1, 3))
+    with torch.no_grad():
+        compiled(torch.ones(1, 3))
+    assert watch.roots == (compiled,)
+
+
+def test_the_user_s_own_global_hooks_are_still_warned_about(watched):
+    watch = watched(nn.Linear(3, 3))
+    watch.stop()
+    compiled = torch.compile(nn.Linear(3, 3), backend="eager")
+    handle = nn.modules.module.register_module_forward_hook(lambda *_: None)
+    try:
+        with pytest.warns(UserWarning, match="global hooks"):
+            compiled(torch.ones(1, 3))
+    finally:
+        handle.remove()
 
 
 def test_the_result_is_what_it_is_without(watched):

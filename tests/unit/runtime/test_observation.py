@@ -59,6 +59,16 @@ def test_what_got_no_gradient_is_last_in_the_order():
     observer.detach()
 
 
+def test_owners_and_the_last_step_can_be_asked_for():
+    model = two_layers()
+    _, observer = watched(model)
+    assert observer.last is None
+    train(model, observer)
+    assert observer.owners == {model[0]: (0, 1), model[1]: (2, 3)}
+    assert sorted(observer.last.order) == [0, 1, 2, 3]
+    observer.detach()
+
+
 def test_before_the_first_step_a_profile_is_assumed():
     members, observer = watched(two_layers())
     assert observer.profile(members, None).ready_order == (3, 2, 1, 0)

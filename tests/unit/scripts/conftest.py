@@ -91,3 +91,8 @@ def report(arms: ModuleType) -> Iterator[ModuleType]:
 @pytest.fixture
 def bench(report: ModuleType, cluster: ModuleType) -> Iterator[ModuleType]:
     yield from one_script("bench")
+
+
+@pytest.fixture
+def bench_profiler() -> Iterator[ModuleType]:
+    yield from one_script("bench_profiler")
