@@ -190,12 +190,15 @@ def test_every_statistic_is_documented() -> None:
     link = SimpleNamespace(name="horovod")
     seen = SimpleNamespace(bytes=1, messages=1, busy_us=1)
     planned = SimpleNamespace(
-        plan=SimpleNamespace(hash=lambda: "0", links=[link]),
-        session=SimpleNamespace(buffer_bytes=1, link_stats=lambda: [seen]),
+        plan=SimpleNamespace(hash=lambda: "0", links=[link], prediction=None),
+        session=SimpleNamespace(buffer_bytes=1),
+        sent=lambda: [seen],
+        late=False,
     )
-    # `policy` and `plans` are added by the engine.
-    keys = {"policy", "plans", *step_stats(StepClock(), planned)}  # type: ignore[arg-type]
-    assert keys == table_words(DOCS / "metrics.md")
+    # These are added by the engine and the pilot.
+    above = {"policy", "plans", "dropped", "phase", "running", "replans", "trials_us"}
+    keys = {*above, *step_stats(StepClock(), planned)}  # type: ignore[arg-type]
+    assert keys <= table_words(DOCS / "metrics.md")
 
 
 def test_status_table_names_every_policy() -> None:
