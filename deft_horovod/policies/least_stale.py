@@ -1,9 +1,9 @@
 """least_stale: of all plans that hide the communication, the one whose updates are the freshest.
 
-What fits behind backward stays synchronous, what fits behind the next forward is gated, and only the
-rest comes late (as SAPipe delays the first layers only: Chen et al., "SAPipe: Staleness-Aware
-Pipeline for Data-Parallel DNN Training", NeurIPS 2022) or is merged over steps. See
-docs/solver.md for the model.
+What fits behind backward stays synchronous, what fits behind the next forward is gated, and only
+the rest comes late (as SAPipe delays the first layers only: Chen et al., "SAPipe: Staleness-Aware
+Pipeline for Data-Parallel DNN Training", NeurIPS 2022) or is merged over steps. See docs/solver.md
+for the model.
 """
 
 from __future__ import annotations

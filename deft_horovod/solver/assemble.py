@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from deft_horovod.plan import Generation, Link, Plan, Stage, Task
+from deft_horovod.plan import Generation, Link, Plan, Task
 from deft_horovod.plan_rules import buffers_needed
 from deft_horovod.profile import HOROVOD_LINK
 from deft_horovod.solver.blocks import Blocking
@@ -25,8 +25,6 @@ class Departure:
     bucket: int  # among those of its block
     step: int  # of the period, in which its last gradient comes
     link: int
-    # The window it is held back for: steps after `step`, stage. None: it leaves when its turn comes.
-    window: tuple[int, Stage] | None = None
 
 
 @dataclass(frozen=True)
@@ -54,8 +52,8 @@ def assemble(
     departures: Sequence[Departure],
     links: Sequence[str] = (HOROVOD_LINK,),
 ) -> Plan:
-    """A message's window is the first in which the plan lets it leave: that of its last gradient, or
-    of what stands before it, so that no link idles for the sake of a window."""
+    """A message's window is the backward of its last gradient, or of what stands before it: no link
+    idles for the sake of a window."""
     generations: list[Generation] = []
     index: dict[tuple[int, int, int], int] = {}
     for number, (block, timing) in enumerate(zip(blocking.blocks, timings, strict=True)):
@@ -72,17 +70,16 @@ def assemble(
                     )
                 )
     tasks = []
-    opens: dict[int, tuple[int, int]] = {}
+    opens: dict[int, int] = {}
     for departure in departures:
-        after, stage = departure.window or (0, "backward")
-        window = (departure.step + after, 1 if stage == "backward" else 0)
-        opens[departure.link] = window = max(window, opens.get(departure.link, window))
+        step = max(departure.step, opens.get(departure.link, 0))
+        opens[departure.link] = step
         tasks.append(
             Task(
                 generation=index[departure.block, departure.bucket, departure.step],
                 link=departure.link,
-                step=window[0],
-                stage="backward" if window[1] else "forward",
+                step=step,
+                stage="backward",
             )
         )
     return Plan(

@@ -4,10 +4,10 @@ Three things that hold for every plan:
 
 - *compute*: a step computes that long;
 - *work*: all gradients of at most `max_merge` steps travel once, over all links together;
-- *deadlines*: take all gradients that are ready at a moment r of backward or later and are needed, at
-  the latest, at a moment u of the forward that ends their delay. They travel between the two, and as
-  long as that takes more than compute does, compute stands still. For `max_delay=0` this is the
-  bound of synchronous training: what is ready last and used first is exposed in any order.
+- *deadlines*: take all gradients that are ready at a moment r of backward or later and are needed,
+  at the latest, at a moment u of the forward that ends their delay. They travel between the two,
+  and as long as that takes more than compute does, compute stands still. For `max_delay=0` this is
+  the bound of synchronous training: what is ready last and used first is exposed in any order.
 
 Messages may be cut and fused at will here, so a bound holds for every way to make buckets; each set
 of gradients pays for one start-up only.
@@ -52,7 +52,8 @@ def bound_us(parameters: Sequence[Parameter], profile: Profile, limits: Limits) 
 
 
 def _together(profile: Profile) -> tuple[float, float]:
-    """What a message takes if all links carry a part of it, each as fast as it was ever measured."""
+    """What a message takes if all links carry a part of it, each as fast as it was ever
+    measured."""
     costs: list[LinkCost] = []
     for link in profile.links:
         busy = link.busy_cost or link.cost

@@ -13,21 +13,20 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from deft_horovod.solver.or_tools import cp_model
 
 from deft_horovod.solver.greedy import Solution, stalls_for
 from deft_horovod.solver.grid import Array
 from deft_horovod.solver.options import Options
-from deft_horovod.solver.or_tools import cp_model
 
 SEED: Final = 1
-# Of CP-SAT's deterministic time; about seconds on a machine of today.
-EXPOSED_LIMIT: Final = 0.2
-STALENESS_LIMIT: Final = 0.3
+# Of CP-SAT's deterministic time; a unit is some seconds.
+EXPOSED_LIMIT: Final = 0.05
+STALENESS_LIMIT: Final = 0.05
 # Staleness is counted in so many units, finer differences in weights are not seen.
 _STALENESS_UNITS: Final = 1_000_000
-# What a step may be longer for the sake of less staleness, as a share. Below what can be measured.
+# What may be exposed for the sake of less staleness, as a share of compute: too little to measure.
 EXPOSED_TOLERANCE: Final = 0.001
-_LARGEST: Final = 2**50
 
 
 def improve(options: Options, start: Solution) -> Solution:
@@ -38,9 +37,10 @@ def improve(options: Options, start: Solution) -> Solution:
     tolerance = np.floor(EXPOSED_TOLERANCE * options.grid.capacity[-1])
     if start.exposed > tolerance:
         best, proven = _solve(options, best, most_exposed=None, limit=EXPOSED_LIMIT)
-    allowed = best.exposed + (tolerance if best.exposed <= tolerance else 0.0)
-    best, fresh = _solve(options, best, most_exposed=max(allowed, tolerance), limit=STALENESS_LIMIT)
-    return Solution(options, best.chosen, best.stalls, proven and fresh)
+    allowed = max(best.exposed, tolerance)
+    best, fresh = _solve(options, best, most_exposed=allowed, limit=STALENESS_LIMIT)
+    status = "optimal" if proven and fresh else "feasible"
+    return Solution(options, best.chosen, best.stalls, status)
 
 
 def _solve(
@@ -53,7 +53,8 @@ def _solve(
     for item in range(len(start.chosen)):
         model.add_exactly_one(picks[option] for option in options.of(item))
     grid = options.grid
-    stalls = [model.new_int_var(0, _LARGEST, "") for _ in range(grid.stalls.shape[1])]
+    longest = int(start.exposed if most_exposed is None else most_exposed)
+    stalls = [model.new_int_var(0, longest, "") for _ in range(grid.stalls.shape[1])]
     _add_rows(model, options, picks, stalls)
     for option, pick in enumerate(picks):
         model.add_hint(pick, bool(start.chosen[options.item[option]] == option))
@@ -69,6 +70,8 @@ def _solve(
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = SEED
     solver.parameters.max_deterministic_time = limit
+    solver.parameters.linearization_level = 2  # bounds come from the relaxation
+    solver.parameters.cp_model_probing_level = 0  # finds nothing here
     status = solver.solve(model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return start, False
@@ -78,7 +81,12 @@ def _solve(
     exact = np.array([solver.value(stall) for stall in stalls], dtype=np.float64)
     if exact.sum() < found.exposed:
         found = Solution(options, chosen, exact)
-    return found, status == cp_model.OPTIMAL
+    is_worse = (
+        found.exposed > start.exposed
+        if most_exposed is None
+        else found.exposed > most_exposed or found.key()[1:] > start.key()[1:]
+    )
+    return (start if is_worse else found), status == cp_model.OPTIMAL
 
 
 def _add_rows(
@@ -91,49 +99,51 @@ def _add_rows(
     each pick lies in few cells, but each cell in many intervals."""
     grid = options.grid
     for link in range(options.load.shape[1]):
-        cells: dict[int, cp_model.IntVar] = {}
-        asked: dict[int, tuple[list[cp_model.IntVar], list[int]]] = {}
-        for option, pick in enumerate(picks):
-            ticks = int(options.load[option, link])
-            for cell in options.cells[option]:
-                if ticks and cell < grid.cells:
-                    terms = asked.setdefault(int(cell), ([], []))
-                    terms[0].append(pick)
-                    terms[1].append(ticks)
-        for cell, (variables, ticks_of) in asked.items():
-            cells[cell] = model.new_int_var(0, sum(ticks_of), "")
-            model.add(cp_model.LinearExpr.weighted_sum(variables, ticks_of) == cells[cell])
+        cells = _add_cells(model, options, picks, link)
         used = sorted(cells)
         seen: set[bytes] = set()
         order = np.argsort(grid.capacity, kind="stable")
         for row in order:
-            inside = grid.demand[row, used] > 0.0
+            inside = grid.demand[used, row] > 0.0
             # Of rows over the same cells the shortest one counts; it contains the fewest stalls.
             key = inside.tobytes() + grid.stalls[row].tobytes()
             if not inside.any() or key in seen:
                 continue
             seen.add(key)
-            terms = [cells[cell] for cell, hit in zip(used, inside, strict=True) if hit]
+            asked = [cells[cell] for cell, hit in zip(used, inside, strict=True) if hit]
             rest = cp_model.LinearExpr.weighted_sum(stalls, [int(n) for n in grid.stalls[row]])
-            model.add(sum(terms) <= rest + int(grid.capacity[row]))
+            model.add(cp_model.LinearExpr.sum(asked) <= rest + int(grid.capacity[row]))
+
+
+def _add_cells(
+    model: cp_model.CpModel, options: Options, picks: list[cp_model.IntVar], link: int
+) -> dict[int, cp_model.IntVar]:
+    """What each cell is asked for on a link; those that nothing asks are left out."""
+    asked: dict[int, tuple[list[cp_model.IntVar], list[int]]] = {}
+    for option, pick in enumerate(picks):
+        ticks = int(options.load[option, link])
+        for cell in options.cells[option]:
+            if ticks and cell < options.grid.cells:
+                terms = asked.setdefault(int(cell), ([], []))
+                terms[0].append(pick)
+                terms[1].append(ticks)
+    cells = {}
+    for cell, (variables, ticks_of) in asked.items():
+        cells[cell] = model.new_int_var(0, sum(ticks_of), "")
+        model.add(cp_model.LinearExpr.weighted_sum(variables, ticks_of) == cells[cell])
+    return cells
 
 
 def _costs(options: Options) -> Array:
     """Of each option: staleness, then gates, then messages."""
-    gates = options.gated.astype(np.float64)
-    sends = options.sends * (len(options.first) * options.grid.period)
     most = _most(options, options.staleness)
-    stale = np.round(options.staleness * (_STALENESS_UNITS / most)) if most > 0 else 0.0
-    finer = gates * (1.0 + _most(options, options.sends)) + options.sends
-    del sends
-    return stale * (1.0 + np.ceil(_most(options, finer))) + finer
+    stale = np.round(options.staleness * (_STALENESS_UNITS / most if most > 0.0 else 0.0))
+    gates = np.where(options.gated, 1.0 + _most(options, options.sends), 0.0)
+    finer = gates + options.sends
+    costs: Array = stale * (1.0 + _most(options, finer)) + finer
+    return costs
 
 
 def _most(options: Options, costs: Array) -> float:
     """What the dearest option of each item adds up to."""
-    return float(
-        sum(
-            costs[options.first[i] : options.first[i + 1]].max()
-            for i in range(len(options.first) - 1)
-        )
-    )
+    return float(np.maximum.reduceat(costs, options.first[:-1]).sum())

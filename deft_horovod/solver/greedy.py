@@ -1,20 +1,23 @@
-"""Greedy: good choices in a short time. A start for the exact search, and what is used if that finds
-nothing better in its time.
+"""Greedy: good choices in a short time. A start for the exact search, and what is used if that
+finds nothing better in its time.
 
-From several starts (everything synchronous; everything as patient as allowed and merged by the same
-number of steps, for each number that divides the period):
+From some starts (everything synchronous; everything as patient as allowed and merged by the same
+number of steps: as few as the links can carry, and one less):
 
 1. While some interval asks for more than there is: of all single changes that relieve the worst one
    and the whole, the one with the least staleness for what it relieves. Where none is left, compute
    has to stand still.
-2. From the stalest item on: the freshest option that does not break what was reached.
+2. From the stalest item on: the freshest option that does not break what was reached. Sums become
+   shorter by one stage at a time, since a long sum gains most for the link time that it costs.
 
 The best end counts: least exposed, then freshest.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -22,13 +25,13 @@ from deft_horovod.solver.grid import Array, Grid
 from deft_horovod.solver.options import Ints, Options
 from deft_horovod.solver.problem import Choice
 
-# How many of the most promising changes are looked at in full.
-_LOOKED_AT = 12
+# How many of the most promising changes are looked at in full, and how many at once.
+_LOOKED_AT = 96
+_AT_ONCE = 8
 # Relieving less than a millionth of a step is no progress.
 _PROGRESS = 1.0
 # Intervals that nothing relieves: after so many the rest is taken to be like them.
 _HOPELESS = 8
-_PASSES = 2
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,8 @@ class Solution:
     options: Options
     chosen: Ints  # [item]: its option
     stalls: Array  # ticks
-    # Whether nothing better exists for this period, as far as the demand of intervals goes.
-    proven: bool = False
+    # optimal (nothing better exists, as far as the demand of intervals goes), feasible or greedy
+    status: str = "greedy"
 
     @property
     def exposed(self) -> float:
@@ -67,17 +70,12 @@ class Solution:
 def choose_greedily(options: Options) -> Solution:
     if not len(options.choices):
         stalls = np.zeros(options.grid.stalls.shape[1])
-        return Solution(options, np.zeros(0, dtype=np.int64), stalls, proven=True)
-    period = options.grid.period
-    sums = sorted({choice.merged for choice in options.choices})
-    starts = [_start(options, merged) for merged in sums]
-    if period == 1 or not _is_overcharged(options, starts[0]):
-        starts.insert(0, _start(options, 0))
+        return Solution(options, np.zeros(0, dtype=np.int64), stalls, "optimal")
     best: Solution | None = None
-    for chosen in starts:
+    for chosen in _starts(options):
         _relieve(options, chosen)
         stalls = stalls_for(options.grid, options.demand(chosen))
-        for _ in range(_PASSES):
+        for _ in _sums(options):
             _freshen(options, chosen, stalls)
         found = Solution(options, chosen, stalls)
         if best is None or found.key() < best.key():
@@ -93,7 +91,7 @@ def stalls_for(grid: Grid, asked: Array) -> Array:
     turns out to be more than needed is taken back.
     """
     stalls = np.zeros(grid.stalls.shape[1])
-    missing = (asked - grid.capacity[:, None]).max(axis=1)
+    missing = (asked - grid.capacity).max(axis=0)
     short = np.flatnonzero(missing > 0.0)
     for row in short:
         lacking = missing[row] - grid.stalls[row] @ stalls
@@ -106,6 +104,27 @@ def stalls_for(grid: Grid, asked: Array) -> Array:
         if stalls[stall] > 0.0 and spare > 0.0:
             stalls[stall] -= min(stalls[stall], spare)
     return stalls
+
+
+def _starts(options: Options) -> Iterator[Ints]:
+    yield _start(options, 0)
+    before: Ints | None = None
+    for merged in _sums(options):
+        chosen = _start(options, merged)
+        excess = options.demand(chosen) - options.grid.capacity
+        if (excess[:, -1] <= 0.0).all():  # the links carry what is asked in the whole period
+            if before is not None:
+                yield before
+            yield chosen
+            return
+        before = chosen
+    assert before is not None  # noqa: S101 (there is at least one option)
+    yield before
+
+
+def _sums(options: Options) -> list[int]:
+    """By how many steps there is something to merge."""
+    return sorted({choice.merged for choice in options.choices})
 
 
 def _start(options: Options, merged: int) -> Ints:
@@ -135,95 +154,77 @@ def _is_start(choice: Choice, merged: int) -> bool:
     return choice.merged == merged and choice.delay <= 1
 
 
-def _is_overcharged(options: Options, chosen: Ints) -> bool:
-    """Whether the links cannot carry that much, whenever."""
-    excess = options.demand(chosen) - options.grid.capacity[:, None]
-    return bool((excess[-1] > 0.0).any())
-
-
 def _relieve(options: Options, chosen: Ints) -> None:
     """Changes `chosen` until no interval is overcharged, or nothing relieves one that is."""
-    grid = options.grid
-    excess = options.demand(chosen) - grid.capacity[:, None]
+    excess = options.demand(chosen) - options.grid.capacity
     given_up = np.zeros(excess.shape, dtype=bool)
-    while True:
+    while given_up.sum() < _HOPELESS:
         worst = np.where(given_up, -np.inf, excess)
-        row, link = np.unravel_index(int(np.argmax(worst)), worst.shape)
-        if worst[row, link] < _PROGRESS:
+        link, row = np.unravel_index(int(np.argmax(worst)), worst.shape)
+        if worst[link, row] < _PROGRESS:
             return
-        change = _best_change(options, chosen, excess, int(row), int(link))
+        change = _best_change(options, chosen, excess, int(link), int(row))
         if change is None:
-            given_up[row, link] = True
-            if given_up.sum() >= _HOPELESS:
-                return
+            given_up[link, row] = True
             continue
         option, excess = change
         chosen[options.item[option]] = option
 
 
 def _best_change(
-    options: Options, chosen: Ints, excess: Array, row: int, link: int
+    options: Options, chosen: Ints, excess: Array, link: int, row: int
 ) -> tuple[int, Array] | None:
     """The option to switch to, and the excess then."""
-    inside = options.grid.demand[row]
+    inside = options.grid.demand[:, row]
     asks = inside[options.cells].sum(axis=1) * options.load[:, link]
     now = chosen[options.item]
-    relief = np.minimum(asks[now] - asks, excess[row, link])
-    price = options.staleness - options.staleness[now]
+    relief = np.minimum(asks[now] - asks, excess[link, row])
     useful = np.flatnonzero(relief >= _PROGRESS)
     if not len(useful):
         return None
-    rate = price[useful] / relief[useful]
+    price = options.staleness[useful] - options.staleness[now[useful]]
+    rate = price / relief[useful]
     ranked = useful[np.lexsort((useful, options.sends[useful], -relief[useful], rate))]
     # Stalls serve all links at once, so what counts is the one that lacks most.
-    total = np.maximum(excess.max(axis=1), 0.0).sum() - _PROGRESS
-    for at in range(0, min(len(ranked), 8 * _LOOKED_AT), _LOOKED_AT):
-        batch = ranked[at : at + _LOOKED_AT]
-        after = excess[:, :, None] + _differences(options, now[batch], batch)
-        good = np.flatnonzero(np.maximum(after.max(axis=1), 0.0).sum(axis=0) <= total)
+    total = np.maximum(excess.max(axis=0), 0.0).sum() - _PROGRESS
+    for at in range(0, min(len(ranked), _LOOKED_AT), _AT_ONCE):
+        batch = ranked[at : at + _AT_ONCE]
+        after = excess + _differences(options, now[batch], batch)
+        good = np.flatnonzero(np.maximum(after.max(axis=1), 0.0).sum(axis=1) <= total)
         if len(good):
-            return int(batch[good[0]]), after[:, :, good[0]]
+            return int(batch[good[0]]), after[good[0]]
     return None
 
 
 def _differences(options: Options, old: Ints, new: Ints) -> Array:
-    """[row, link, change]: what is asked more when `new` takes the place of `old`."""
-    before = options.rows(old)[:, None, :] * options.load[old].T
-    return options.rows(new)[:, None, :] * options.load[new].T - before
+    """[change, link, row]: what is asked more when `new` takes the place of `old`."""
+    before = options.rows(old)[:, None, :] * options.load[old][:, :, None]
+    return options.rows(new)[:, None, :] * options.load[new][:, :, None] - before
 
 
 def _freshen(options: Options, chosen: Ints, stalls: Array) -> None:
     """Less staleness, then fewer gates, then fewer messages, within what was reached."""
     grid = options.grid
-    spare = grid.capacity + grid.stalls @ stalls
     asked = options.demand(chosen)
-    order = np.argsort(-options.staleness[chosen], kind="stable")
-    for item in order:
+    spare = np.maximum(grid.capacity + grid.stalls @ stalls, asked)
+    merged = np.array([choice.merged for choice in options.choices])
+    sums = _sums(options)
+    shortest = {long: short for short, long in pairwise([sums[0], *sums])}
+    for item in np.argsort(-options.staleness[chosen], kind="stable"):
         mine = np.arange(options.first[item], options.first[item + 1])
         old = int(chosen[item])
-        better = mine[_ranks(options, mine) < _rank_of(options, old, mine)]
+        ranked = mine[_ranked(options, mine)]
+        better = ranked[: int(np.flatnonzero(ranked == old)[0])]
+        better = better[merged[better] >= shortest[int(merged[old])]]
         if not len(better):
             continue
-        rest = asked - options.rows(np.array([old])) * options.load[old]
-        rows = options.rows(better)
-        fits = np.ones(len(better), dtype=bool)
-        for link in range(asked.shape[1]):
-            then = rest[:, link : link + 1] + rows * options.load[better, link]
-            fits &= (then <= np.maximum(spare, asked[:, link])[:, None]).all(axis=0)
-        if fits.any():
-            ranks = _ranks(options, better)
-            new = int(better[fits][np.argmin(ranks[fits])])
-            chosen[item] = new
-            asked = rest + options.rows(np.array([new])) * options.load[new]
+        more = _differences(options, np.full(len(better), old), better)
+        fits = np.flatnonzero((asked + more <= spare).all(axis=(1, 2)))
+        if len(fits):
+            chosen[item] = better[fits[0]]
+            asked += more[fits[0]]
 
 
-def _ranks(options: Options, of: Ints) -> Ints:
-    """The place of each among these: the freshest first."""
-    order = np.lexsort((of, options.sends[of], options.gated[of], options.staleness[of]))
-    ranks = np.empty(len(of), dtype=np.int64)
-    ranks[order] = np.arange(len(of))
-    return ranks
-
-
-def _rank_of(options: Options, option: int, among: Ints) -> int:
-    return int(_ranks(options, among)[option - among[0]])
+def _ranked(options: Options, of: Ints) -> Ints:
+    """Their order: the freshest first."""
+    return np.lexsort((of, options.sends[of], options.gated[of], options.staleness[of]))

@@ -10,8 +10,8 @@ for windows: which window a message rides in follows from the order of deadlines
 
 Where compute has to stand still (*stall*), at the end of backward or at a gate, time is added to
 all intervals that contain that moment. The period is a cycle. An interval longer than a period
-needs no row: it asks for at most one whole period more than the one that is shorter by a period, and
-that the whole fits a period is a row of its own.
+needs no row: it asks for at most one whole period more than the one that is shorter by a period,
+and that the whole fits a period is a row of its own.
 
 Times are whole ticks, a millionth of a step, so that results do not depend on rounding. To bound
 the rows, releases are moved to the next of a few points, gates to the one before: that only makes
@@ -48,7 +48,7 @@ class Grid:
     gates: tuple[int, ...]  # ticks since forward began, ascending
     release_of: tuple[int, ...]  # of each item: which point
     gate_of: tuple[int | None, ...]
-    demand: Array  # [row, cell]: 1 where the cell lies in the interval; the last cell is in none
+    demand: Array  # [cell, row]: 1 where the cell lies in the interval; the last cell is in none
     stalls: Array  # [row, stall]: how often the interval contains it
     capacity: Array  # [row], ticks
     stall_at_end: NDArray[np.int64]  # [row]: the last stall that the interval contains
@@ -129,7 +129,7 @@ class _Axis:
             int((problem.forward_us + problem.backward_us) * rate),
             self.backward + (releases[-1] if releases else 0),
         )
-        self.step = max(self.step, self.end)
+        self.step = max(self.step, self.end, 1)
         self.period, self.delays = period, delays
         self.releases, self.gates = np.array(releases, int), np.array(gates, int)
         self.margin = problem.margin
@@ -141,14 +141,14 @@ class _Axis:
         begin, end = self._intervals(begins, length)
         release, due = self._cells(begins)
         # The instance of the cell that is the first to be released in the interval.
-        cycle = np.maximum(0, -(-(begin[:, None] - release) // length))
-        inside = due + cycle * length <= end[:, None]
+        cycle = np.maximum(0, -(-(begin - release[:, None]) // length))
+        inside = due[:, None] + cycle * length <= end
         at = self._stalls()
         times = (end[:, None] - at) // length - -(-(begin[:, None] - at) // length) + 1
         rows = len(begin) + 1
-        demand = np.zeros((rows, len(release) + 1))
+        demand = np.zeros((len(release) + 1, rows))
         demand[:-1, :-1] = inside
-        demand[-1, :-1] = 1.0
+        demand[:-1, -1] = 1.0
         stalls = np.ones((rows, len(at)))
         stalls[:-1] = np.maximum(0, times)
         lasts = np.append(end - begin, length)
@@ -176,4 +176,5 @@ class _Axis:
     def _stalls(self) -> NDArray[np.int64]:
         """Where compute can stand still: at the end of each backward, and at the gates."""
         points = np.concatenate([[self.end], self.gates])
-        return (np.arange(self.period)[:, None] * self.step + points).ravel()
+        stalls: NDArray[np.int64] = np.arange(self.period)[:, None] * self.step + points
+        return stalls.ravel()

@@ -1,7 +1,7 @@
 """Least stale: the plan that hides the communication with as little staleness as possible.
 
-Everything that is decided is compared as plans in the end, played through by `timeline`: several ways
-to make messages, with and without the second link, several periods. The goals, in this order:
+Everything that is decided is compared as plans in the end, played through by `timeline`: several
+ways to make messages, with and without the second link, several periods. The goals, in this order:
 
 1. exposed time, as predicted;
 2. exposed time if links are slower by the margin;
@@ -27,21 +27,28 @@ from deft_horovod.solver.greedy import Solution, choose_greedily
 from deft_horovod.solver.grid import make_grid
 from deft_horovod.solver.options import make_options
 from deft_horovod.solver.prediction import predict
-from deft_horovod.solver.problem import MARGIN, Limits, Problem, problem_of
+from deft_horovod.solver.problem import LONGEST_PERIOD, MARGIN, Limits, Problem, problem_of
 from deft_horovod.solver.refine import Setting, refine, with_margin
 from deft_horovod.solver.staleness import updates_per_step
 from deft_horovod.solver.timeline import simulate
 
-# (share of start-up, share of a window) that a message may be: as blocks see fit; finer, for fresher
-# plans where there is link time to spare; coarser, for links that are overcharged.
-_SIZES: Final = ((ALPHA_SHARE, WINDOW_SHARE), (0.25, 0.15), (0.02, 0.7))
-# Sums of more steps are not planned, whatever the limit.
-LONGEST_PERIOD: Final = 16
+# (share of start-up, share of a window) that a message may be: as blocks see fit; finer, for
+# fresher plans where there is link time to spare; coarser, for links that are overcharged; and
+# between.
+_SIZES: Final = (
+    (ALPHA_SHARE, WINDOW_SHARE),
+    (0.25, 0.15),
+    (0.2, 0.5),
+    (0.1, 0.5),
+    (0.02, 0.7),
+    (0.01, 1.5),
+)
 _PERIODS: Final = (1, 2, 3, 4, 5, 6, 8, 10, 12, LONGEST_PERIOD)
 # Differences in the step time below this share of it count as none.
 _TOLERANCE: Final = 0.002
-# How many of the most promising choices become plans.
-_SHORTLIST: Final = 3
+# How many of the most promising choices become plans, and how many of these are searched further.
+_PLANNED: Final = 4
+_SEARCHED: Final = 2
 
 # Of each block of a blocking, how much a step of staleness hurts.
 Weights = Callable[[Blocking], Sequence[float]]
@@ -57,8 +64,8 @@ class Candidate:
 
     @property
     def rest(self) -> tuple[float, int, int]:
-        links = {task.link for task in self.plan.tasks}
-        return -updates_per_step(self.plan), len(self.plan.tasks) // self.plan.period, len(links)
+        links = len({task.link for task in self.plan.tasks})
+        return -updates_per_step(self.plan), links, len(self.plan.tasks) // self.plan.period
 
 
 @dataclass(frozen=True)
@@ -76,9 +83,10 @@ class _Found:
         return self.solution.exposed_us <= _TOLERANCE * self.setting.problem.step_us
 
     @property
-    def key(self) -> tuple[float, float, int, float]:
-        hidden_us = 0.0 if self.is_hidden else self.solution.exposed_us
-        return hidden_us, self.staleness, self.setting.problem.links, self.solution.exposed_us
+    def key(self) -> tuple[int, float, int, float]:
+        tolerance_us = _TOLERANCE * max(self.setting.problem.step_us, 1e-9)
+        exposed = int(self.solution.exposed_us / tolerance_us)
+        return exposed, self.staleness, self.setting.problem.links, self.solution.exposed_us
 
 
 def solve(
@@ -95,18 +103,20 @@ def solve(
     found = [
         _best_period(_setting(policy, blocking, profile, judge, limits, links, weights))
         for blocking in _blockings(parameters, profile)
-        for links in _link_sets(profile)
+        for links in link_sets(profile)
     ]
-    candidates = []
-    for start in sorted(found, key=lambda entry: entry.key)[:_SHORTLIST]:
-        solution = improve(start.solution.options, start.solution)
-        candidates += [
-            _candidate(entry.setting, entry.solution, judge, profile, status)
-            for entry, status in (
-                (start, "greedy"),
-                (_Found(start.setting, solution), "optimal" if solution.proven else "feasible"),
-            )
-        ]
+    planned = [
+        (_candidate(entry.setting, entry.solution, judge, profile), entry)
+        for entry in sorted(found, key=lambda entry: entry.key)[:_PLANNED]
+    ]
+    candidates = [candidate for candidate, _ in planned]
+    for _ in range(min(_SEARCHED, len(planned))):
+        best = choose([candidate for candidate, _ in planned], profile)
+        setting, start = next((e.setting, e.solution) for c, e in planned if c is best)
+        planned = [(c, entry) for c, entry in planned if c is not best]
+        # Of equal ones the first is chosen: the one of which it is known how good it is.
+        solution = improve(start.options, start)
+        candidates.insert(0, _candidate(setting, solution, judge, profile))
     candidates += [
         Candidate(plan, *_exposed_us(plan, profile, judge), 0.0, "greedy") for plan in others
     ]
@@ -127,9 +137,7 @@ def choose(candidates: Sequence[Candidate], profile: Profile) -> Candidate:
     return min(left, key=lambda c: (c.staleness, c.rest))
 
 
-def _candidate(
-    setting: Setting, solution: Solution, judge: Profile, profile: Profile, status: str
-) -> Candidate:
+def _candidate(setting: Setting, solution: Solution, judge: Profile, profile: Profile) -> Candidate:
     options = solution.options
     choices = [options.choices[option] for option in solution.chosen]
     draft = refine(setting, options.grid.period, choices, solution.exposed_us)
@@ -137,7 +145,7 @@ def _candidate(
     total = sum(item.weight for item in items)
     stale = sum(i.weight * c.staleness for i, c in zip(items, draft.choices, strict=True))
     exposed = _exposed_us(draft.plan, profile, judge)
-    return Candidate(draft.plan, *exposed, stale / total if total > 0.0 else 0.0, status)
+    return Candidate(draft.plan, *exposed, stale / total if total > 0.0 else 0.0, solution.status)
 
 
 def _exposed_us(plan: Plan, profile: Profile, judge: Profile) -> tuple[float, float]:
@@ -153,9 +161,9 @@ def _blockings(parameters: Sequence[Parameter], profile: Profile) -> list[Blocki
     return found
 
 
-def _link_sets(profile: Profile) -> list[tuple[int, ...]]:
+def link_sets(profile: Profile) -> list[tuple[int, ...]]:
     """The first link, and all of them if together they carry more."""
-    alone = [(0,)]
+    alone: list[tuple[int, ...]] = [(0,)]
     if len(profile.links) == 1:
         return alone
     rate = 0.0
@@ -190,8 +198,8 @@ def _best_period(setting: Setting) -> _Found:
     """The shortest period that hides everything, else the least exposed."""
     best: _Found | None = None
     problem = setting.problem
-    longest = min(problem.limits.max_merge, LONGEST_PERIOD)
-    for period in (p for p in {*_PERIODS, longest} if p <= longest):
+    longest = problem.limits.max_merge
+    for period in sorted(p for p in {*_PERIODS, longest} if p <= longest):
         if period < longest and _is_too_short(problem, period):
             continue
         options = make_options(make_grid(problem, period))

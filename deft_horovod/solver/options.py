@@ -38,20 +38,21 @@ class Options:
         return range(int(self.first[item]), int(self.first[item + 1]))
 
     def demand(self, chosen: Sequence[int] | Ints) -> Array:
-        """[row, link]: what these options, one of each item, ask of each interval."""
+        """[link, row]: what these options, one of each item, ask of each interval."""
         picked = np.asarray(chosen, dtype=np.int64)
         asked = np.zeros((self.grid.cells + 1, self.load.shape[1]))
         cells = self.cells[picked]
         for generation in range(cells.shape[1]):
             np.add.at(asked, cells[:, generation], self.load[picked])
-        return self.grid.demand @ asked
+        demand: Array = asked.T @ self.grid.demand
+        return demand
 
     def rows(self, options: Ints | slice) -> Array:
-        """[row, option]: how many generations of each option lie in each interval."""
+        """[option, row]: how many generations of each option lie in each interval."""
         cells = self.cells[options]
-        inside = self.grid.demand[:, cells[:, 0]].copy()
+        inside = self.grid.demand[cells[:, 0]]
         for generation in range(1, cells.shape[1]):
-            inside += self.grid.demand[:, cells[:, generation]]
+            inside += self.grid.demand[cells[:, generation]]
         return inside
 
 
@@ -113,9 +114,9 @@ def _classes(problem: Problem, period: int, budget: int) -> list[Choice]:
 
 def _some_classes(problem: Problem, period: int, phases: int, delays: int) -> Iterator[Choice]:
     """All messages of a cycle leave before those of the next one, since a link's list is sent in
-    turn, cycle by cycle. So what is complete at the end of a cycle has to be out of the way when the
-    next one's messages are due: nothing is applied later than in the next cycle's first step. (A
-    longer delay of what is sent in every step would gain nothing anyway: it adds no link time.)
+    turn, cycle by cycle. So what is complete at the end of a cycle has to be out of the way when
+    the next one's messages are due: nothing is applied later than in the next cycle's first step.
+    (A longer delay of what is sent in every step would gain nothing anyway: it adds no link time.)
     """
     limits = problem.limits
     for merged in (k for k in range(1, limits.max_merge + 1) if period % k == 0):
@@ -134,7 +135,8 @@ def _some_delays(longest: int, count: int) -> list[int]:
 
 
 def _splits(item: Item, links: int) -> list[tuple[int, ...]]:
-    """Ways to spread the buckets: all on one link, or the first ones on one and the rest on another.
+    """Ways to spread the buckets: all on one link, or the first ones on one and the rest on
+    another.
 
     Buckets of an item are alike, so only the number on each link counts.
     """
@@ -148,9 +150,8 @@ def _splits(item: Item, links: int) -> list[tuple[int, ...]]:
             if 0 < best < buckets:
                 counts.add(best)
             ways += [(one,) * count + (other,) * (buckets - count) for count in sorted(counts)]
-    if links > 2 and buckets >= links:
-        ways.append(_on_all(item, links))
-    return ways
+    on_all = _on_all(item, links)
+    return ways if on_all in ways else [*ways, on_all]
 
 
 def _balanced(item: Item, one: int, other: int) -> int:

@@ -8,12 +8,11 @@ crash. Import OR-Tools from here only.
 import os
 import sys
 
-__all__ = ["cp_model", "knapsack_solver"]
+__all__ = ["cp_model"]
 
 _flags = sys.getdlopenflags()
 sys.setdlopenflags(os.RTLD_NOW | getattr(os, "RTLD_DEEPBIND", 0))
 try:
-    from ortools.algorithms.python import knapsack_solver
     from ortools.sat.python import cp_model
 finally:
     sys.setdlopenflags(_flags)

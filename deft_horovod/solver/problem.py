@@ -12,6 +12,8 @@ from deft_horovod.solver.blocks import Blocking
 # Share of the measured stage times that is planned with: messages do not preempt each other, and
 # no step is exactly like the one that was measured.
 MARGIN: Final = 0.97
+# Steps. Longer cycles, and sums of more steps, are not planned whatever the limits.
+LONGEST_PERIOD: Final = 16
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,10 @@ class Limits:
 
     max_delay: int  # steps that an update may come late
     max_merge: int  # steps whose gradients may travel as one sum
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "max_delay", min(self.max_delay, LONGEST_PERIOD))
+        object.__setattr__(self, "max_merge", min(self.max_merge, LONGEST_PERIOD))
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 The demand criterion lets messages interrupt each other; the link does not. So a message can come in
 the way of a more urgent one, and compute waits although the demand fits. What the timeline shows is
-corrected as long as that shortens the step: the message that is waited for leaves before others that
-are less urgent, or, at the price of some staleness, its block gets a later deadline.
+corrected as long as that shortens the step: the message that is waited for leaves before others
+that are less urgent, or, at the price of some staleness, its block gets a later deadline.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def refine(setting: Setting, period: int, choices: Sequence[Choice], exposed_us:
 
 def _draft(setting: Setting, period: int, choices: tuple[Choice, ...]) -> Draft:
     """In the better of the two orders."""
-    drafts = []
+    drafts: list[Draft] = []
     for patient in (False, True):
         messages = sequence(setting.problem, choices, period, patient=patient)
         departures = tuple(Departure(m.item, m.bucket, m.step, m.link) for m in messages)

@@ -1,8 +1,8 @@
 """Sequence: the order in which the messages of a period leave on each link.
 
 The training loop is played through, step after step, until a period repeats the order of the one
-before. A link that is free takes, of the messages that are ready, the one that is due first. It does
-not interrupt what it has begun, so there are two ways:
+before. A link that is free takes, of the messages that are ready, the one that is due first. It
+does not interrupt what it has begun, so there are two ways:
 
 - *eager*: it never idles while something may leave;
 - *patient*: it idles (or takes a shorter message) where the one it would begin makes another late
