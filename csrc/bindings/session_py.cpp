@@ -1,11 +1,8 @@
-// Collector, BackwardWatch and Session: what the optimizer wrapper drives.
+// Session: what the optimizer wrapper drives.
 #include <algorithm>
 #include <chrono>
 
 #include "bindings/bindings.h"
-#include "core/clock.h"
-#include "torch/backward_watch.h"
-#include "torch/collector.h"
 #include "torch/pack.h"
 #include "torch/session.h"
 
@@ -48,63 +45,7 @@ std::shared_ptr<Session> make_session(const Plan& plan, std::vector<at::Tensor> 
   return Session::create(plan, std::move(parameters), std::move(links), options);
 }
 
-// Autograd's threads call it without the GIL, and may be the last to let go of it.
-std::shared_ptr<BackwardWatch> watch_backward(py::function on_begin) {
-  const std::shared_ptr<py::function> held(new py::function(std::move(on_begin)),
-                                           [](py::function* function) {
-                                             const py::gil_scoped_acquire acquire;
-                                             delete function;
-                                           });
-  return BackwardWatch::attach([held] {
-    const py::gil_scoped_acquire acquire;
-    try {
-      (*held)();
-    } catch (py::error_already_set& error) {
-      error.discard_as_unraisable("deft_horovod: a backward pass begins");
-    }
-  });
-}
-
-void bind_backward_watch(py::module_& module) {
-  module.def("steady_us", &steady_us);
-  py::class_<BackwardWatch, std::shared_ptr<BackwardWatch>>(module, "BackwardWatch",
-                                                            "Tells when backward begins.")
-      .def(py::init(&watch_backward), py::arg("on_begin"))
-      .def("detach", &BackwardWatch::detach)
-      .def_static("listen", &BackwardWatch::listen);
-}
-
-void bind_collector(const py::module_& module) {
-  py::class_<Collected>(module, "Collected", "What one backward window produced.")
-      .def_readonly("order", &Collected::order)
-      .def_readonly("ready_us", &Collected::ready_us)
-      .def_readonly("sparse", &Collected::sparse)
-      .def_readonly("began_us", &Collected::began_us)
-      .def_readonly("backward_us", &Collected::backward_us);
-  py::class_<Collector, std::shared_ptr<Collector>>(module, "Collector", "Gradient hooks.")
-      .def(py::init(&Collector::attach), py::arg("parameters"), py::arg("names"),
-           py::arg("passes_per_step"))
-      .def("detach", &Collector::detach)
-      .def(
-          "set_sink",
-          [](Collector& collector, std::shared_ptr<Session> session,
-             std::vector<std::int64_t> places) {
-            collector.set_sink(std::move(session), std::move(places));
-          },
-          py::arg("session"), py::arg("places"))
-      .def("all_train", &Collector::all_train)
-      .def("set_passes_per_step", &Collector::set_passes_per_step)
-      .def("any", &Collector::any)
-      .def("complete", &Collector::complete)
-      .def("collected", &Collector::collected)
-      .def("reset", &Collector::reset);
-}
-
-}  // namespace
-
-void bind_session(py::module_& module) {
-  bind_backward_watch(module);
-  bind_collector(module);
+void bind_memory(py::module_& module) {
   module.def(
       "pack",
       [](const at::Tensor& gradient, const at::Tensor& slot, double scale, bool accumulate) {
@@ -116,7 +57,12 @@ void bind_session(py::module_& module) {
     const Shard shard = shard_of(elements, rank, size);
     return std::make_pair(shard.begin, shard.elements);
   });
-  py::class_<Session, std::shared_ptr<Session>>(module, "Session", "A plan on real tensors.")
+}
+
+using SessionClass = py::class_<Session, std::shared_ptr<Session>>;
+
+void bind_steps(SessionClass& session) {
+  session
       .def(py::init(&make_session), py::arg("plan"), py::arg("parameters"), py::arg("links"),
            py::arg("prefix"), py::arg("rank"), py::arg("size"))
       .def("close_step", &Session::close_step, py::call_guard<py::gil_scoped_release>())
@@ -128,8 +74,11 @@ void bind_session(py::module_& module) {
       .def(
           "resume_at", [](Session& s, std::int64_t step) { s.executor().resume_at(step); },
           py::arg("step"), py::call_guard<py::gil_scoped_release>())
-      .def("bucket_memory", &Session::bucket_memory, py::arg("bucket"), py::arg("buffer"))
-      .def("wait", &wait, py::arg("dues"), py::arg("timeout_s"))
+      .def("bucket_memory", &Session::bucket_memory, py::arg("bucket"), py::arg("buffer"));
+}
+
+void bind_waits(SessionClass& session) {
+  session.def("wait", &wait, py::arg("dues"), py::arg("timeout_s"))
       .def("install", &Session::install)
       .def("attention", &Session::attention)
       .def("request_attention", &Session::request_attention)
@@ -166,6 +115,15 @@ void bind_session(py::module_& module) {
       .def("take_records", [](Session& s) { return s.executor().take_records(); })
       .def_property_readonly("step", [](Session& s) { return s.executor().step(); })
       .def_property_readonly("buffer_bytes", &Session::buffer_bytes);
+}
+
+}  // namespace
+
+void bind_session(py::module_& module) {
+  bind_memory(module);
+  SessionClass session(module, "Session", "A plan on real tensors.");
+  bind_steps(session);
+  bind_waits(session);
 }
 
 }  // namespace deft

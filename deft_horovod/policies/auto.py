@@ -1,7 +1,7 @@
 """auto: the policy for those who do not want to choose.
 
-It plans nothing itself. While the job runs, the runtime lets stock Horovod, `bucket`, `priority` and
-`least_stale` take turns and keeps the fastest, or stock Horovod where nothing gains enough.
+It plans nothing itself. While the job runs, the runtime lets stock Horovod, `bucket`, `priority`
+and `least_stale` take turns and keeps the fastest, or stock Horovod where nothing gains enough.
 """
 
 from __future__ import annotations

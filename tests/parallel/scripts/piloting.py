@@ -121,6 +121,18 @@ def case_least_stale_may_come_late() -> None:
     assert job.optimizer.stats()["dropped"] == 0
 
 
+def case_a_second_link_is_measured_and_changes_no_result() -> None:
+    job = Job("least_stale", second_interface="lo")
+    for _ in range(10):
+        job.train(1)
+        job.check("two links")
+    assert job.optimizer.stats()["phase"] == "settled"
+    late = Job("least_stale", second_interface="lo", max_delay=1)
+    late.train(12, reference=False)
+    late.optimizer.flush()
+    assert equal_on_all_ranks(late.model.parameters())
+
+
 def case_slower_steps_bring_a_new_plan() -> None:
     job = Job("least_stale", drift=1.0, drift_steps=4)
     job.pause_s = 0.005

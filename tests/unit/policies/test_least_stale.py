@@ -1,12 +1,9 @@
-import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from deft_horovod import policies
 from deft_horovod.plan import Plan
 from deft_horovod.solver.timeline import simulate
 from tests.unit.hard_requests import assert_within_limits, hard_requests
-from tests.unit.models import request as model
 from tests.unit.planning import assert_carried_once
 
 LEAST_STALE = policies.get("least_stale")

@@ -1,0 +1,73 @@
+// Collector and BackwardWatch: what autograd tells.
+#include "bindings/bindings.h"
+#include "core/clock.h"
+#include "torch/backward_watch.h"
+#include "torch/collector.h"
+#include "torch/session.h"
+
+namespace py = pybind11;
+
+namespace deft {
+
+namespace {
+
+// Autograd's threads call it without the GIL, and may be the last to let go of it.
+std::shared_ptr<BackwardWatch> watch_backward(py::function on_begin) {
+  const std::shared_ptr<py::function> held(new py::function(std::move(on_begin)),
+                                           [](py::function* function) {
+                                             const py::gil_scoped_acquire acquire;
+                                             delete function;
+                                           });
+  return BackwardWatch::attach([held] {
+    const py::gil_scoped_acquire acquire;
+    try {
+      (*held)();
+    } catch (py::error_already_set& error) {
+      error.discard_as_unraisable("deft_horovod: a backward pass begins");
+    }
+  });
+}
+
+void bind_backward_watch(py::module_& module) {
+  module.def("steady_us", &steady_us);
+  py::class_<BackwardWatch, std::shared_ptr<BackwardWatch>>(module, "BackwardWatch",
+                                                            "Tells when backward begins.")
+      .def(py::init(&watch_backward), py::arg("on_begin"))
+      .def("detach", &BackwardWatch::detach)
+      .def_static("listen", &BackwardWatch::listen);
+}
+
+void bind_collector(const py::module_& module) {
+  py::class_<Collected>(module, "Collected", "What one backward window produced.")
+      .def_readonly("order", &Collected::order)
+      .def_readonly("ready_us", &Collected::ready_us)
+      .def_readonly("sparse", &Collected::sparse)
+      .def_readonly("began_us", &Collected::began_us)
+      .def_readonly("backward_us", &Collected::backward_us);
+  py::class_<Collector, std::shared_ptr<Collector>>(module, "Collector", "Gradient hooks.")
+      .def(py::init(&Collector::attach), py::arg("parameters"), py::arg("names"),
+           py::arg("passes_per_step"))
+      .def("detach", &Collector::detach)
+      .def(
+          "set_sink",
+          [](Collector& collector, std::shared_ptr<Session> session,
+             std::vector<std::int64_t> places) {
+            collector.set_sink(std::move(session), std::move(places));
+          },
+          py::arg("session"), py::arg("places"))
+      .def("all_train", &Collector::all_train)
+      .def("set_passes_per_step", &Collector::set_passes_per_step)
+      .def("any", &Collector::any)
+      .def("complete", &Collector::complete)
+      .def("collected", &Collector::collected)
+      .def("reset", &Collector::reset);
+}
+
+}  // namespace
+
+void bind_gradients(py::module_& module) {
+  bind_backward_watch(module);
+  bind_collector(module);
+}
+
+}  // namespace deft

@@ -1,0 +1,103 @@
+"""Loss scales of generations, on one rank with the real executor."""
+
+import horovod.torch as stock
+import pytest
+import torch
+
+from deft_horovod.errors import NotSupportedError
+from deft_horovod.runtime.loss_scale import LossScales
+
+
+@pytest.fixture(scope="module", autouse=True)
+def horovod():
+    stock.init()
+
+
+class Due:
+    def __init__(self, slots, first_step, last_step):
+        self.slots, self.first_step, self.last_step = slots, first_step, last_step
+
+
+class Member:
+    def __init__(self, value):
+        self.tensor = torch.nn.Parameter(torch.zeros(3))
+        self.tensor.grad = torch.full((3,), value)
+
+
+class Reducer:
+    """As much of a reducer as unscaling looks at."""
+
+    def __init__(self, *values):
+        self.members = [Member(value) for value in values]
+        self.boundary = []
+        self.dropped = 0
+
+    def members_of(self, dues):
+        return {slot for due in dues for slot in due.slots}
+
+
+def scales_of(*pairs):
+    scales = LossScales()
+    for step, scale in pairs:
+        scales.note(step, torch.tensor(scale))
+    return scales
+
+
+def test_each_generation_has_the_scale_of_its_own_steps():
+    reducer = Reducer(8.0, 32.0)
+    scales = scales_of((4, 2.0), (5, 4.0))
+    assert scales.unscale(reducer, [Due([0], 4, 4), Due([1], 5, 5)]) == 0
+    assert [m.tensor.grad.tolist() for m in reducer.members] == [[4.0] * 3, [8.0] * 3]
+
+
+def test_a_parameter_in_two_messages_is_unscaled_once():
+    reducer = Reducer(8.0)
+    assert scales_of((4, 2.0)).unscale(reducer, [Due([0], 4, 4), Due([0], 4, 4)]) == 0
+    assert reducer.members[0].tensor.grad.tolist() == [4.0] * 3
+
+
+def test_a_sum_of_steps_with_one_scale_is_divided_by_it():
+    reducer = Reducer(8.0)
+    assert scales_of((4, 2.0), (5, 2.0)).unscale(reducer, [Due([0], 4, 5)]) == 0
+    assert reducer.members[0].tensor.grad.tolist() == [4.0] * 3
+
+
+def test_a_sum_of_steps_with_different_scales_is_dropped():
+    reducer = Reducer(8.0)
+    assert scales_of((4, 2.0), (5, 4.0)).unscale(reducer, [Due([0], 4, 5)]) == 1
+    assert reducer.members[0].tensor.grad is None
+
+
+@pytest.mark.parametrize("bad", [float("inf"), float("nan")])
+def test_what_overflowed_is_dropped(bad):
+    reducer = Reducer(bad, 2.0)
+    assert scales_of((0, 2.0)).unscale(reducer, [Due([0], 0, 0), Due([1], 0, 0)]) == 1
+    assert reducer.members[0].tensor.grad is None
+    assert reducer.members[1].tensor.grad.tolist() == [1.0] * 3
+
+
+def test_unscaling_by_hand_cannot_be_told_apart_and_is_refused():
+    with pytest.raises(NotSupportedError, match="unscale_"):
+        LossScales().note(3, None)
+
+
+def test_what_is_shown_to_the_scaler_is_taken_back():
+    reducer = Reducer(1.0)
+    reducer.members[0].tensor.grad = None
+    scales = LossScales()
+    scales.show(reducer)
+    assert reducer.members[0].tensor.grad.tolist() == [0.0] * 3
+    scales.hide()
+    assert reducer.members[0].tensor.grad is None
+    reducer.boundary = [Due([0], 0, 0)]
+    scales.show(reducer)
+    assert reducer.members[0].tensor.grad is None
+
+
+def test_a_checkpoint_keeps_them():
+    scales = scales_of((4, 2.0), (5, 4.0))
+    other = LossScales()
+    assert not other.used
+    other.restore(scales.to_state())
+    assert other.to_state() == scales.to_state()
+    assert other.used
