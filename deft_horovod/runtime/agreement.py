@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import horovod.torch as stock
+import numpy as np
 import torch
 
 from deft_horovod.errors import AgreementError, WaitTimeoutError, explain
@@ -19,6 +20,14 @@ from deft_horovod.runtime.waits import poll_until_done
 
 _POLL_S: Final = 0.0005
 _ABSENT: Final = "(absent)"
+
+
+def _packed(text: str) -> torch.Tensor:
+    return torch.from_numpy(np.frombuffer(text.encode(), dtype=np.uint8).copy())
+
+
+def _unpacked(body: torch.Tensor) -> str:
+    return bytes(body.numpy()).decode()
 
 
 def canonical(facts: Mapping[str, Any]) -> str:
@@ -80,7 +89,7 @@ class Agreement:
         body = torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
         lengths = self._gather(torch.tensor([body.numel()], dtype=torch.int64), ".length").tolist()
         bodies = torch.split(self._gather(body, ".facts"), lengths)
-        return [bytes(part.tolist()).decode() for part in bodies]
+        return [_unpacked(part) for part in bodies]
 
     def union(self, flags: Sequence[bool]) -> list[bool]:
         """Which flags are set on any rank."""
@@ -102,13 +111,18 @@ class Agreement:
     def share(self, text: str | None) -> str:
         """The text that the deciding rank (the lowest) passes in."""
         root = self.decider
-        length = torch.tensor([len(text.encode()) if text is not None else 0], dtype=torch.int64)
+        mine = _packed("" if text is None else text)
+        length = torch.tensor([mine.numel()], dtype=torch.int64)
         self._broadcast(length, root, ".share.length")
+<<<<<<< HEAD
         body = torch.zeros(int(length.item()), dtype=torch.uint8)
         if text:
             body.copy_(torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8))
+=======
+        body = mine if text is not None else torch.zeros(int(length.item()), dtype=torch.uint8)
+>>>>>>> profiler
         self._broadcast(body, root, ".share.text")
-        return bytes(body.tolist()).decode()
+        return _unpacked(body)
 
     @property
     def decider(self) -> int:

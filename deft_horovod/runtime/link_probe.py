@@ -9,6 +9,7 @@ decides from a first look at the link, so that a slow link takes no longer than 
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,10 +26,11 @@ from deft_horovod.solver.probe_plan import SMALLEST_BYTES, ProbePlan, probe_plan
 _LOG: Final = logging.getLogger("deft_horovod")
 _US: Final = 1e6
 _GROWTH: Final = 16
-# Of the time for a link: no message of the first look shall take more than this, and all that is
-# sent afterwards fits into that.
-_LOOK_SHARE: Final = 0.1
+# Of the time for a link: no message of the first look shall take more than this share, and all that
+# is sent afterwards fits into that.
+_LOOK_SHARE: Final = 0.05
 _MEASURE_SHARE: Final = 0.75
+_LOOKS: Final = 3
 _MOST_BUSY_ROUNDS: Final = 100
 
 _Samples = tuple[LinkSample, ...]
@@ -103,25 +105,40 @@ def describe(profile: LinkProfile) -> str:
 
 
 def _first_look(agreement: Agreement, stream: MessageStream, limits: Limits) -> ProbePlan:
-    """Growing messages, one at a time, until they take long; then what to send is decided."""
+    """Growing messages, one at a time, until the next would take long; then what to send is decided
+    for sizes that are not far from these."""
     samples: list[LinkSample] = []
     size_bytes = SMALLEST_BYTES
     go_on = True
     while go_on:
-        stream.reserve(size_bytes)
-        stream.run_us(size_bytes, 1)
-        samples.append(LinkSample(size_bytes=size_bytes, time_us=stream.run_us(size_bytes, 1)))
+        before_us = samples[-1].time_us if samples else math.inf
+        time_us, fast = _look(agreement, stream, size_bytes, before_us, limits)
+        samples.append(LinkSample(size_bytes=size_bytes, time_us=time_us))
         size_bytes *= _GROWTH
-        # Of the first message the time says nothing about bytes.
-        fast = samples[-1].time_us * _GROWTH <= limits.budget_s * _LOOK_SHARE * _US
-        wanted = size_bytes <= limits.largest_bytes and (fast or len(samples) == 1)
-        go_on = _decided(agreement, wanted)
+        go_on = fast and size_bytes <= limits.largest_bytes
     text = None
     rough = fit_samples(samples)
     if agreement.deciding and rough is not None:
-        budget_us = limits.budget_s * _MEASURE_SHARE * _US
-        text = probe_plan(rough, limits.largest_bytes, budget_us).to_json()
+        largest_bytes = min(limits.largest_bytes, size_bytes)
+        text = probe_plan(rough, largest_bytes, limits.budget_s * _MEASURE_SHARE * _US).to_json()
     return ProbePlan.from_json(agreement.share(text))
+
+
+def _look(
+    agreement: Agreement, stream: MessageStream, size_bytes: int, before_us: float, limits: Limits
+) -> tuple[float, bool]:
+    """The time of a message, and whether the next larger one is fast enough: all that this one took
+    longer than the one before is bytes. Of a few messages the fastest counts, as any of them may
+    have had to wait for something else; nothing is slow before it was slow several times."""
+    stream.reserve(size_bytes)
+    stream.run_us(size_bytes, 1)
+    time_us = math.inf
+    for _ in range(_LOOKS):
+        time_us = min(time_us, stream.run_us(size_bytes, 1), stream.run_us(size_bytes, 1))
+        next_us = time_us + max(0.0, time_us - before_us) * _GROWTH
+        if _decided(agreement, next_us <= limits.budget_s * _LOOK_SHARE * _US):
+            return time_us, True
+    return time_us, False
 
 
 def _measure(

@@ -13,9 +13,16 @@ SIZES: Final = 10
 _FEWEST_SIZES: Final = 8
 _ALIGNMENT_BYTES: Final = 16
 # Rounds, and messages of each size in a round: enough for a median if possible, else at least one.
-_EFFORTS: Final = (((3, 4), (3, 2)), ((2, 2), (1, 2), (1, 1)))
+_EFFORTS: Final = (((5, 4), (3, 4), (3, 2)), ((2, 2), (1, 2), (1, 1)))
 # Smaller ones are only taken for the largest message when no larger one can be afforded.
-_FLOORS_BYTES: Final = (1 << 20, 1 << 18, 1 << 16, 1 << 14, SMALLEST_BYTES << _FEWEST_SIZES)
+_FLOORS_BYTES: Final = (
+    1 << 22,
+    1 << 20,
+    1 << 18,
+    1 << 16,
+    1 << 14,
+    SMALLEST_BYTES << _FEWEST_SIZES,
+)
 
 
 class ProbePlan(Record):

@@ -100,6 +100,12 @@ def test_a_slow_link_takes_no_longer_than_a_fast_one():
     assert link.cost.beta_us_per_byte == pytest.approx(10.0, rel=0.6)
 
 
+def test_a_link_that_is_slow_to_start_gets_large_messages_all_the_same():
+    ((link,),) = probed(1, {"far": Wire(1, 0.008, 1e-8)})
+    assert link.samples[-1].size_bytes >= 1 << 18
+    assert link.cost.alpha_us == pytest.approx(8000, rel=0.6)
+
+
 def test_messages_are_no_larger_than_what_matters():
     wire = Wire(1, 0.0005, 0.0)
     ((link,),) = probed(1, {"fast": wire}, Limits(budget_s=1.0, largest_bytes=100_000))
