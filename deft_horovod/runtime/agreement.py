@@ -86,7 +86,7 @@ class Agreement:
 
     def collect(self, text: str) -> list[str]:
         """What every rank says, in the order of the ranks; nobody may say nothing."""
-        body = torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
+        body = _packed(text)
         lengths = self._gather(torch.tensor([body.numel()], dtype=torch.int64), ".length").tolist()
         bodies = torch.split(self._gather(body, ".facts"), lengths)
         return [_unpacked(part) for part in bodies]
@@ -114,13 +114,7 @@ class Agreement:
         mine = _packed("" if text is None else text)
         length = torch.tensor([mine.numel()], dtype=torch.int64)
         self._broadcast(length, root, ".share.length")
-<<<<<<< HEAD
-        body = torch.zeros(int(length.item()), dtype=torch.uint8)
-        if text:
-            body.copy_(torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8))
-=======
         body = mine if text is not None else torch.zeros(int(length.item()), dtype=torch.uint8)
->>>>>>> profiler
         self._broadcast(body, root, ".share.text")
         return _unpacked(body)
 
