@@ -8,20 +8,17 @@ the same hidden communication with less staleness.
 
 from __future__ import annotations
 
+from typing import Final
+
 from deft_horovod.errors import ConfigError, explain
 from deft_horovod.plan import Plan
 from deft_horovod.policies.base import Request, refuse_groups
 from deft_horovod.policies.bucket import Bucketed
-from deft_horovod.solver.assemble import assemble
-from deft_horovod.solver.blocks import block_up
-from deft_horovod.solver.bounds import bound_us
-from deft_horovod.solver.deft import schedule
-from deft_horovod.solver.least_stale import link_sets
-from deft_horovod.solver.prediction import predict
-from deft_horovod.solver.problem import Limits, problem_of
+from deft_horovod.solver.deft import solve
+from deft_horovod.solver.problem import Limits
 
-_MAX_DELAY = 1
-_MAX_MERGE = 4
+_MAX_DELAY: Final = 1
+_MAX_MERGE: Final = 4
 
 
 class Deft:
@@ -31,28 +28,16 @@ class Deft:
     gates = False
     replan_after_steps: int | None = None  # the runtime plans when it has measured
     uses_executor = True
+    measures = True
 
     def plan(self, request: Request) -> Plan:
         """Until the link was measured: what `bucket` does."""
         refuse_groups(self, request)
         limits = _limits(request)
         bucket = Bucketed().plan(request)
-        profile = request.profile
-        if profile.link is None or not bucket.buckets:
+        if request.profile.link is None or not bucket.buckets:
             return bucket.model_copy(update={"policy": self.name})
-        blocking = block_up(request.parameters, profile)
-        links = link_sets(profile)[-1]
-        found = schedule(problem_of(blocking, profile, limits, links))
-        plan = assemble(
-            self.name,
-            blocking,
-            found.period,
-            found.timings,
-            found.departures,
-            [profile.links[link].name for link in links],
-        )
-        bound = bound_us(request.parameters, profile, limits)
-        return predict(plan, profile, bound_us=bound, status="feasible")
+        return solve(self.name, request.parameters, request.profile, limits)
 
 
 def _limits(request: Request) -> Limits:

@@ -1,187 +1,133 @@
-"""DeFT's scheme, as far as it is known, and our reading where it is not
-(docs/differences-from-the-paper.md).
+"""deft: of the plans that DeFT's scheme makes, the one that is predicted to be the best.
 
-The training loop is played through window by window: the forward stage and the backward stage of each
-step are knapsacks of link time (see `knapsack`). In forward everything old may travel. In backward
-the old travels first, and then what becomes ready in it. What does not travel keeps accumulating: the
-gradients of the next step are added, and all of them travel together later. Nothing is reordered:
-inside a window the old leaves in the order in which it became complete, the new as it becomes ready.
-When the state after a step is one that was there before, what happened between the two is the plan.
+The scheme itself is in `windows`. It is played for messages of a few sizes, on the first link alone
+and on all of them, and, where it does not repeat itself or leaves compute waiting, at a few cadences
+(see `cadence`). What counts is what the timeline shows: first the time that a step waits for
+communication, then how often parameters are updated, then how many links it takes.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from deft_horovod.plan import Stage
-from deft_horovod.solver.assemble import Departure, Timing
-from deft_horovod.solver.knapsack import Piece, Window, fill
-from deft_horovod.solver.problem import Item, Problem
+from deft_horovod.errors import PlanError
+from deft_horovod.parameter import Parameter
+from deft_horovod.plan import Plan
+from deft_horovod.profile import Profile
+from deft_horovod.solver.assemble import assemble
+from deft_horovod.solver.blocks import ALPHA_SHARE, WINDOW_SHARE, Blocking, block_up
+from deft_horovod.solver.bounds import bound_us
+from deft_horovod.solver.cadence import cadences
+from deft_horovod.solver.prediction import predict
+from deft_horovod.solver.problem import Limits, Problem, problem_of
+from deft_horovod.solver.staleness import updates_per_step
+from deft_horovod.solver.timeline import simulate
+from deft_horovod.solver.windows import Schedule, schedule
 
-# Ticks of a step. Coarse, so that states repeat.
-_STEP_TICKS: Final = 2_000
-_LONGEST_PERIOD: Final = 16
-_STEPS: Final = 4 * _LONGEST_PERIOD
-
-
-@dataclass
-class _Sum:
-    """Gradients of a block that travel together."""
-
-    block: int
-    first: int
-    last: int
-    left: int  # buckets that have not left
-    count: int
-    sent: list[tuple[int, Stage, int, int]] = field(default_factory=list)  # step, stage, bucket, link
-
-    @property
-    def is_begun(self) -> bool:
-        return self.left < self.count
+# (alpha share, window share), see `blocks`.
+_SIZES: Final = ((ALPHA_SHARE, WINDOW_SHARE), (0.25, 0.15), (0.02, 0.7))
+# Waiting that is shorter than this share of a step counts as none.
+_TOLERANCE: Final = 0.002
 
 
 @dataclass(frozen=True)
-class Schedule:
-    """One period: when each block's sums are complete and applied, and what leaves in which order."""
+class _Found:
+    plan: Plan
+    exposed_us: float
+    is_hidden: bool
+    status: str
+    links: int
 
-    period: int
-    timings: tuple[Timing, ...]
-    departures: tuple[Departure, ...]
+    @property
+    def key(self) -> tuple[float, float, int]:
+        """The smallest is the best."""
+        exposed_us = 0.0 if self.is_hidden else self.exposed_us
+        return exposed_us, -updates_per_step(self.plan), self.links
 
-
-# What remains to be sent after a step, counted from that step.
-_State = tuple[tuple[int, int, int, int], ...]
-
-
-class _Loop:
-    def __init__(self, problem: Problem) -> None:
-        self._problem = problem
-        scale_us = problem.step_us or 1.0
-        self._rate = _STEP_TICKS / scale_us
-        # The link goes on while the optimizer updates; the next forward window has begun by then.
-        self._forward = self._window(problem.forward_us + problem.optimizer_us)
-        self._backward = self._window(problem.backward_us)
-        self._open: list[_Sum] = []  # oldest first
-        self.done: list[_Sum] = []
-        self._order: dict[tuple[int, int], int] = {}
-
-    def _window(self, time_us: float) -> int:
-        return int(time_us * self._problem.margin * self._rate)
-
-    def state(self, step: int) -> _State:
-        return tuple((s.block, s.first - step, s.last - step, s.left) for s in self._open)
-
-    def play(self, step: int) -> None:
-        free = (0,) * self._problem.links
-        self._send(step, "forward", self._open, Window(self._forward, free))
-        used = self._send(step, "backward", self._open, Window(self._backward, free))
-        new = self._collect(step)
-        if not any(s.last < step for s in self._open):  # or the new would overtake the old
-            self._send(step, "backward", new, Window(self._backward, used))
-
-    def _collect(self, step: int) -> list[_Sum]:
-        """The gradients of the step join what has not left and may grow; in order of readiness."""
-        items, longest = self._problem.items, self._problem.limits.max_merge
-        growing = {
-            s.block: s for s in self._open if not s.is_begun and s.last - s.first + 1 < longest
-        }
-        new = []
-        for block in sorted(range(len(items)), key=lambda b: (items[b].ready_us, b)):
-            joined = growing.get(block)
-            if joined is None:
-                count = len(items[block].times_us)
-                joined = _Sum(block, step, step, count, count)
-            else:
-                self._open.remove(joined)
-                joined.last = step
-            new.append(joined)
-        self._open += new
-        return new
-
-    def _send(
-        self, step: int, stage: Stage, sums: Sequence[_Sum], window: Window
-    ) -> tuple[int, ...]:
-        """Returns how long each link is busy then."""
-        sums = list(sums)
-        pieces = [self._piece(s, step, stage) for s in sums]
-        used = list(window.used)
-        for one, piece, counts in zip(sums, pieces, fill(pieces, window), strict=True):
-            for link, count in enumerate(counts):
-                for _ in range(count):
-                    one.sent.append((step, stage, one.count - one.left, link))
-                    one.left -= 1
-                    used[link] = max(used[link], piece.ready) + piece.ticks[link]
-            if not one.left:
-                self._open.remove(one)
-                self.done.append(one)
-        return tuple(used)
-
-    def _piece(self, one: _Sum, step: int, stage: Stage) -> Piece:
-        item = self._problem.items[one.block]
-        ticks = tuple(self._ticks(item, link) for link in range(self._problem.links))
-        limits = self._problem.limits
-        is_new = one.last == step
-        is_full = one.last - one.first + 1 >= limits.max_merge
-        last_chance = step >= one.last + limits.max_delay and stage == "backward"
-        # What is larger than any window has to be spread over several.
-        is_large = one.count * min(ticks) > self._backward
-        return Piece(
-            count=one.left,
-            ticks=ticks,
-            ready=math.ceil(item.ready_us * self._rate) if is_new else 0,
-            whole=not (one.is_begun or is_full or is_large),
-            must=last_chance and not is_new and (is_full or one.is_begun),
-        )
-
-    def _ticks(self, item: Item, link: int) -> int:
-        return math.ceil(max(times[link] for times in item.times_us) * self._rate)
+    @property
+    def is_best(self) -> bool:
+        return self.is_hidden and updates_per_step(self.plan) == 1.0
 
 
-def schedule(problem: Problem) -> Schedule:
-    loop = _Loop(problem)
-    seen: dict[_State, int] = {}
-    begin, period = _LONGEST_PERIOD, _LONGEST_PERIOD  # if no state ever comes back
-    for step in range(_STEPS):
-        loop.play(step)
-        state = loop.state(step)
-        if state in seen and step - seen[state] <= _LONGEST_PERIOD:
-            begin, period = seen[state] + 1, step - seen[state]
+def solve(policy: str, parameters: Sequence[Parameter], profile: Profile, limits: Limits) -> Plan:
+    """Expects a measured link. The status of the prediction is 'feasible' if the windows repeat by
+    themselves, 'cadence' if they were given one."""
+    best: _Found | None = None
+    for links in _link_sets(profile):
+        found = _best_on(policy, parameters, profile, limits, links)
+        if best is None or found.key < best.key:
+            best = found
+        if best.is_best:
             break
-        seen[state] = step
-    # What is complete in this stretch may leave, or grow, after it.
-    limits = problem.limits
-    for later in range(step + 1, step + 2 + limits.max_delay + limits.max_merge):
-        loop.play(later)
-    return _cut(problem, loop.done, begin, period)
+    assert best is not None  # noqa: S101 (there is a first link)
+    bound = bound_us(parameters, profile, limits)
+    return predict(best.plan, profile, bound_us=bound, status=best.status)
 
 
-def _cut(problem: Problem, done: Sequence[_Sum], begin: int, period: int) -> Schedule:
-    """The sums that are complete in this stretch, as a cycle. Each carries the gradients since the
-    one before it, in the cycle: so nothing is lost or doubled even where the stretch is not exactly
-    one, and sums at its seam are then shorter or longer than they were when it was played."""
-    by_block: list[list[_Sum]] = [[] for _ in problem.items]
-    inside = [s for s in done if begin <= s.last < begin + period]
-    for one in inside:
-        by_block[one.block].append(one)
-    timings = []
-    for sums in by_block:
-        sums.sort(key=lambda s: s.last)
-        lasts = [s.last - begin for s in sums]
-        firsts = [lasts[-1] - period + 1, *(last + 1 for last in lasts[:-1])]
-        delays = [max(step for step, _, _, _ in s.sent) - s.last for s in sums]
-        timings.append(Timing(tuple(zip(firsts, lasts, delays, strict=True))))
-    departures = []
-    for one in inside:
-        for step, stage, bucket, link in one.sent:
-            window: tuple[int, Stage] = (step - one.last, stage)
-            departures.append(
-                (
-                    (step, stage == "backward", one.last, problem.items[one.block].ready_us),
-                    Departure(one.block, bucket, one.last - begin, link, window),
-                )
-            )
-    departures.sort(key=lambda entry: (*entry[0], entry[1].block, entry[1].bucket))
-    return Schedule(period, tuple(timings), tuple(departure for _, departure in departures))
+def _link_sets(profile: Profile) -> list[tuple[int, ...]]:
+    """The first link, and all of them."""
+    alone = (0,)
+    return [alone] if len(profile.links) == 1 else [alone, tuple(range(len(profile.links)))]
+
+
+def _best_on(
+    policy: str,
+    parameters: Sequence[Parameter],
+    profile: Profile,
+    limits: Limits,
+    links: tuple[int, ...],
+) -> _Found:
+    best: _Found | None = None
+    names = [profile.links[link].name for link in links]
+    for blocking in _blockings(parameters, profile):
+        problem = problem_of(blocking, profile, limits, links)
+        for found, status in _schedules(problem):
+            for plan in _plans(policy, blocking, found, names):
+                exposed_us = simulate(plan, profile).exposed_us
+                hidden = exposed_us <= _TOLERANCE * profile.compute_us
+                entry = _Found(plan, exposed_us, hidden, status, len(links))
+                if best is None or entry.key < best.key:
+                    best = entry
+                if hidden:
+                    break
+            if best is not None and best.is_hidden:
+                return best
+    assert best is not None  # noqa: S101 (a cadence can always be played)
+    return best
+
+
+def _blockings(parameters: Sequence[Parameter], profile: Profile) -> Iterator[Blocking]:
+    seen: list[Blocking] = []
+    for alpha_share, window_share in _SIZES:
+        blocking = block_up(parameters, profile, alpha_share=alpha_share, window_share=window_share)
+        if blocking not in seen:
+            seen.append(blocking)
+            yield blocking
+
+
+def _schedules(problem: Problem) -> Iterator[tuple[Schedule, str]]:
+    found = schedule(problem)
+    if found is not None:
+        yield found, "feasible"
+    for cadence in cadences(problem):
+        found = schedule(problem, cadence)
+        if found is not None:
+            yield found, "cadence"
+
+
+def _plans(
+    policy: str, blocking: Blocking, found: Schedule, links: Sequence[str]
+) -> Iterator[Plan]:
+    """With every message held back for its window, and with each as soon as its turn comes: so that
+    the link does not idle for the rest of a window into which no message fits."""
+    free = [
+        type(departure)(departure.block, departure.bucket, departure.step, departure.link)
+        for departure in found.departures
+    ]
+    for departures in (found.departures, free):
+        try:
+            yield assemble(policy, blocking, found.period, found.timings, departures, links)
+        except PlanError:  # a window of one link's list is later than a deadline behind it
+            continue

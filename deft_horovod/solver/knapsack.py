@@ -1,11 +1,13 @@
 """Knapsack: what travels in one window, on which link. Solved by OR-Tools.
 
 A window is a stage of compute, whole: one knapsack for each link, which holds as much link time as
-the stage lasts. A piece weighs the time that it takes on a link and is worth the time that it takes
-on the first one, so that as much communication as possible is covered. In a backward window a piece
-that becomes ready at r has no more than the rest of the window: everything ready at r or later has
-to fit into what is left from r on. With one constraint for each r this is what a recursion over the
-moments of readiness finds ("send or skip, and then the rest").
+the stage lasts. A piece weighs the time that it takes on a link. It is worth the time that it takes on
+the first one, times the steps that it carries: that much communication is then covered. (Without the
+steps large pieces would travel again and again while small ones wait until all have to go at once.)
+
+In a backward window a piece that becomes ready at r has no more than the rest of the window:
+everything ready at r or later has to fit into what is left from r on. With one constraint for each r
+this is what a recursion over the moments of readiness finds ("send or skip, and then the rest").
 """
 
 from __future__ import annotations
@@ -14,10 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ortools.sat.python import cp_model
+from deft_horovod.solver.or_tools import cp_model
 
 SEED: Final = 1
-_LIMIT: Final = 0.02  # of CP-SAT's deterministic time, for one window
+_LIMIT: Final = 0.004  # of CP-SAT's deterministic time, for one window
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,7 @@ class Piece:
 
     count: int
     ticks: tuple[int, ...]  # of one bucket on each link
+    steps: int = 1  # whose gradients it carries
     ready: int = 0  # ticks since the window began
     whole: bool = True  # all or nothing
     must: bool = False  # in this window, even if it grows too long
@@ -66,18 +69,18 @@ def _solve(pieces: Sequence[Piece], window: Window) -> list[tuple[int, ...]]:
         else:
             model.add(sum(of_links) <= piece.count)
     most = sum(piece.count * max(piece.ticks) for piece in pieces) + sum(window.used)
-    longer = [model.new_int_var(0, most, "") for _ in links]
+    longer = model.new_int_var(0, most, "")  # compute waits for all links alike
     for link in links:
         loads = [
             (piece.ready, piece.ticks[link] * of_links[link])
             for piece, of_links in zip(pieces, counts, strict=True)
         ]
         left = max(0, window.ticks - window.used[link])
-        model.add(sum(load for _, load in loads) <= left + longer[link])
+        model.add(sum(load for _, load in loads) <= left + longer)
         for ready in sorted({piece.ready for piece in pieces if piece.ready > 0}):
             late = sum(load for at, load in loads if at >= ready)
-            model.add(late <= max(0, window.ticks - ready) + longer[link])
-    model.maximize(_worth(pieces, counts) - sum(longer) * _price(pieces))
+            model.add(late <= max(0, window.ticks - ready) + longer)
+    model.maximize(_worth(pieces, counts) - longer * _price(pieces))
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = SEED
@@ -97,7 +100,8 @@ def _worth(
     for place, (piece, of_links) in enumerate(zip(pieces, counts, strict=True)):
         early = len(pieces) - place
         for link, count in enumerate(of_links):
-            terms.append((piece.ticks[0] * finer + early * len(of_links) - link) * count)
+            worth = piece.ticks[0] * piece.steps * finer + early * len(of_links) - link
+            terms.append(worth * count)
     return sum(terms)
 
 
@@ -109,7 +113,8 @@ def _finer(pieces: Sequence[Piece]) -> int:
 
 def _price(pieces: Sequence[Piece]) -> int:
     """Of a tick by which a window is too short: more than anything is worth."""
-    return 2 * _finer(pieces) * (1 + sum(piece.count * piece.ticks[0] for piece in pieces))
+    most = sum(piece.count * piece.ticks[0] * piece.steps for piece in pieces)
+    return 2 * _finer(pieces) * (1 + most)
 
 
 def _in_turn(pieces: Sequence[Piece], window: Window) -> list[tuple[int, ...]]:
