@@ -1,9 +1,8 @@
 """deft: stages of compute as knapsacks of link time; what does not fit comes later, as a sum.
 
 After DeFT (Meng, Sun and Zhu, "Relaxing data dependencies for efficient communication scheduling in
-distributed training", FGCS 175, 2026; arXiv 2503.16815). What is public of it is an abstract; what is
-ours is in docs/differences-from-the-paper.md. The readable reference: policy 'least_stale' asks for
-the same hidden communication with less staleness.
+distributed training", FGCS 175, 2026; arXiv 2503.16815). What is public of it is an abstract; what
+is ours is in docs/differences-from-the-paper.md.
 """
 
 from __future__ import annotations

@@ -28,13 +28,20 @@ def cadences(problem: Problem) -> Iterator[Cadence]:
     for share in _SHARES:
         capacity_us = share * problem.margin * problem.step_us
         found = [
-            _lengths(times_us, capacity_us, *pair) for pair in _pairs(problem, times_us, capacity_us)
+            _lengths(times_us, capacity_us, *pair)
+            for pair in _pairs(problem, times_us, capacity_us)
         ]
         found.sort(key=lambda lengths: _load(times_us, [1.0 / k for k in lengths]), reverse=True)
         for lengths in found[:_CANDIDATES]:
             if tuple(lengths) not in seen:
                 seen.add(tuple(lengths))
                 yield _balance(problem, times_us, lengths)
+
+
+def needs_merging(problem: Problem) -> bool:
+    """Whether the links cannot carry every gradient of every step."""
+    load_us = sum(_shared_us(item, problem.links) for item in problem.items)
+    return load_us > problem.margin * problem.step_us
 
 
 def _shared_us(item: Item, links: int) -> float:

@@ -1,15 +1,15 @@
 """deft: of the plans that DeFT's scheme makes, the one that is predicted to be the best.
 
 The scheme itself is in `windows`. It is played for messages of a few sizes, on the first link alone
-and on all of them, and, where it does not repeat itself or leaves compute waiting, at a few cadences
-(see `cadence`). What counts is what the timeline shows: first the time that a step waits for
-communication, then how often parameters are updated, then how many links it takes.
+and on all of them, and, where it does not repeat itself or leaves compute waiting, at a few
+cadences (see `cadence`). What counts is what the timeline shows: first the time that a step waits
+for communication, then how often parameters are updated, then how many links it takes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from deft_horovod.errors import PlanError
@@ -19,17 +19,31 @@ from deft_horovod.profile import Profile
 from deft_horovod.solver.assemble import assemble
 from deft_horovod.solver.blocks import ALPHA_SHARE, WINDOW_SHARE, Blocking, block_up
 from deft_horovod.solver.bounds import bound_us
-from deft_horovod.solver.cadence import cadences
+from deft_horovod.solver.cadence import cadences, needs_merging
 from deft_horovod.solver.prediction import predict
 from deft_horovod.solver.problem import Limits, Problem, problem_of
 from deft_horovod.solver.staleness import updates_per_step
 from deft_horovod.solver.timeline import simulate
-from deft_horovod.solver.windows import Schedule, schedule
+from deft_horovod.solver.windows import Beat, Cadence, Schedule, schedule
 
 # (alpha share, window share), see `blocks`.
 _SIZES: Final = ((ALPHA_SHARE, WINDOW_SHARE), (0.25, 0.15), (0.02, 0.7))
 # Waiting that is shorter than this share of a step counts as none.
 _TOLERANCE: Final = 0.002
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What all candidates on the same links share."""
+
+    policy: str
+    profile: Profile
+    limits: Limits
+    links: tuple[int, ...]
+    blockings: tuple[Blocking, ...]
+
+    def problem(self, blocking: Blocking) -> Problem:
+        return problem_of(blocking, self.profile, self.limits, self.links)
 
 
 @dataclass(frozen=True)
@@ -54,9 +68,10 @@ class _Found:
 def solve(policy: str, parameters: Sequence[Parameter], profile: Profile, limits: Limits) -> Plan:
     """Expects a measured link. The status of the prediction is 'feasible' if the windows repeat by
     themselves, 'cadence' if they were given one."""
+    blockings = _blockings(parameters, profile)
     best: _Found | None = None
     for links in _link_sets(profile):
-        found = _best_on(policy, parameters, profile, limits, links)
+        found = _best_on(_Setting(policy, profile, limits, links, blockings))
         if best is None or found.key < best.key:
             best = found
         if best.is_best:
@@ -72,62 +87,87 @@ def _link_sets(profile: Profile) -> list[tuple[int, ...]]:
     return [alone] if len(profile.links) == 1 else [alone, tuple(range(len(profile.links)))]
 
 
-def _best_on(
-    policy: str,
-    parameters: Sequence[Parameter],
-    profile: Profile,
-    limits: Limits,
-    links: tuple[int, ...],
-) -> _Found:
+def _best_on(setting: _Setting) -> _Found:
+    """Finer and coarser messages are only tried where compute waits, or where sums are merged
+    though the links could carry every step."""
     best: _Found | None = None
-    names = [profile.links[link].name for link in links]
-    for blocking in _blockings(parameters, profile):
-        problem = problem_of(blocking, profile, limits, links)
-        for found, status in _schedules(problem):
-            for plan in _plans(policy, blocking, found, names):
-                exposed_us = simulate(plan, profile).exposed_us
-                hidden = exposed_us <= _TOLERANCE * profile.compute_us
-                entry = _Found(plan, exposed_us, hidden, status, len(links))
-                if best is None or entry.key < best.key:
-                    best = entry
-                if hidden:
-                    break
-            if best is not None and best.is_hidden:
-                return best
+    for blocking in setting.blockings:
+        problem = setting.problem(blocking)
+        for found in _tried(
+            setting, blocking, problem, unmerged=best is not None and best.is_hidden
+        ):
+            if best is None or found.key < best.key:
+                best = found
+            if found.is_hidden and (found.is_best or needs_merging(problem)):
+                break
+        if best is not None and best.is_hidden and (best.is_best or needs_merging(problem)):
+            break
     assert best is not None  # noqa: S101 (a cadence can always be played)
+    return best if best.is_best else _without_margin(setting, best)
+
+
+def _without_margin(setting: _Setting, best: _Found) -> _Found:
+    """Rarer updates are too high a price for the margin: if there is time for every step in the
+    windows as they were measured, they are filled to the brim."""
+    for blocking in setting.blockings:
+        problem = replace(setting.problem(blocking), margin=1.0)
+        if needs_merging(problem):
+            continue
+        for found in _tried(setting, blocking, problem, unmerged=True):
+            if found.is_best:
+                return found
     return best
 
 
-def _blockings(parameters: Sequence[Parameter], profile: Profile) -> Iterator[Blocking]:
-    seen: list[Blocking] = []
+def _tried(
+    setting: _Setting, blocking: Blocking, problem: Problem, *, unmerged: bool
+) -> Iterator[_Found]:
+    """`unmerged`: of the cadences only that of every step."""
+    for played, status in _schedules(problem, unmerged):
+        for plan in _plans(setting, blocking, played):
+            exposed_us = simulate(plan, setting.profile).exposed_us
+            hidden = exposed_us <= _TOLERANCE * setting.profile.compute_us
+            yield _Found(plan, exposed_us, hidden, status, len(setting.links))
+            if hidden:
+                break
+
+
+def _blockings(parameters: Sequence[Parameter], profile: Profile) -> tuple[Blocking, ...]:
+    found: list[Blocking] = []
     for alpha_share, window_share in _SIZES:
         blocking = block_up(parameters, profile, alpha_share=alpha_share, window_share=window_share)
-        if blocking not in seen:
-            seen.append(blocking)
-            yield blocking
+        if blocking not in found:
+            found.append(blocking)
+    return tuple(found)
 
 
-def _schedules(problem: Problem) -> Iterator[tuple[Schedule, str]]:
+def _schedules(problem: Problem, unmerged: bool) -> Iterator[tuple[Schedule, str]]:
     found = schedule(problem)
     if found is not None:
         yield found, "feasible"
-    for cadence in cadences(problem):
+    every_step = Cadence(1, (Beat(1, 0),) * len(problem.items))
+    for cadence in [every_step] if unmerged else cadences(problem):
         found = schedule(problem, cadence)
         if found is not None:
             yield found, "cadence"
 
 
-def _plans(
-    policy: str, blocking: Blocking, found: Schedule, links: Sequence[str]
-) -> Iterator[Plan]:
-    """With every message held back for its window, and with each as soon as its turn comes: so that
-    the link does not idle for the rest of a window into which no message fits."""
-    free = [
-        type(departure)(departure.block, departure.bucket, departure.step, departure.link)
-        for departure in found.departures
-    ]
+def _plans(setting: _Setting, blocking: Blocking, found: Schedule) -> Iterator[Plan]:
+    """With every message held back for its window; and, where that can be told apart, with each as
+    soon as its turn comes, so that no link idles for the rest of a window into which nothing fits."""
+    names = [setting.profile.links[link].name for link in setting.links]
+    free = tuple(replace(departure, window=None) for departure in found.departures)
     for departures in (found.departures, free):
-        try:
-            yield assemble(policy, blocking, found.period, found.timings, departures, links)
-        except PlanError:  # a window of one link's list is later than a deadline behind it
-            continue
+        plan = _assembled(setting.policy, blocking, replace(found, departures=departures), names)
+        if plan is not None:
+            yield plan
+
+
+def _assembled(
+    policy: str, blocking: Blocking, found: Schedule, links: Sequence[str]
+) -> Plan | None:
+    """None: a link sends its list in turn, and one window in it is later than a deadline behind."""
+    try:
+        return assemble(policy, blocking, found.period, found.timings, found.departures, links)
+    except PlanError:
+        return None

@@ -1,13 +1,14 @@
 """Knapsack: what travels in one window, on which link. Solved by OR-Tools.
 
 A window is a stage of compute, whole: one knapsack for each link, which holds as much link time as
-the stage lasts. A piece weighs the time that it takes on a link. It is worth the time that it takes on
-the first one, times the steps that it carries: that much communication is then covered. (Without the
-steps large pieces would travel again and again while small ones wait until all have to go at once.)
+the stage lasts. A piece weighs the time that it takes on a link. It is worth the time that it takes
+on the first one, times the steps that it carries: that much communication is then covered. (Without
+the steps large pieces would travel again and again while small ones wait until all have to go at
+once.)
 
 In a backward window a piece that becomes ready at r has no more than the rest of the window:
-everything ready at r or later has to fit into what is left from r on. With one constraint for each r
-this is what a recursion over the moments of readiness finds ("send or skip, and then the rest").
+everything ready at r or later has to fit into what is left from r on. With one constraint for each
+r this is what a recursion over the moments of readiness finds ("send or skip, and then the rest").
 """
 
 from __future__ import annotations

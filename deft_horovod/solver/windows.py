@@ -1,11 +1,11 @@
 """Windows: the training loop of DeFT's scheme, played through until it repeats itself.
 
-The forward stage and the backward stage of each step are knapsacks of link time (see `knapsack`). In
-forward everything old may travel. In backward the old travels first, and then what becomes ready in
-it. What does not travel keeps accumulating: the gradients of the next step are added, and all of them
-travel together later. Nothing is reordered: inside a window the old leaves in the order in which it
-became complete, the new as it becomes ready. When the state after a step is one that was there
-before, what happened between the two is the plan.
+The forward stage and the backward stage of each step are knapsacks of link time (see `knapsack`).
+In forward everything old may travel. In backward the old travels first, and then what becomes ready
+in it. What does not travel keeps accumulating: the gradients of the next step are added, and all of
+them travel together later. Nothing is reordered: inside a window the old leaves in the order in
+which it became complete, the new as it becomes ready. When the state after a step is one that was
+there before, what happened between the two is the plan.
 
 A *cadence* says in advance in which steps the sums of each block end; the windows then only decide
 when they travel.
@@ -75,7 +75,7 @@ class _Sum:
 
 @dataclass(frozen=True)
 class Schedule:
-    """One period: when each block's sums are complete and applied, and what leaves in which order."""
+    """One period: when sums are complete and applied, and what leaves in which order."""
 
     period: int
     timings: tuple[Timing, ...]
