@@ -10,6 +10,7 @@ from deft_horovod.errors import ConfigError, explain
 from deft_horovod.policies.auto import Auto
 from deft_horovod.policies.base import Parameter, Policy, Request
 from deft_horovod.policies.bucket import Bucketed
+from deft_horovod.policies.deft import Deft
 from deft_horovod.policies.least_stale import LeastStale
 from deft_horovod.policies.priority import Priority
 from deft_horovod.policies.stock import Stock
@@ -19,7 +20,15 @@ __all__ = ["Parameter", "Policy", "Request", "get", "registry"]
 
 
 def registry() -> Mapping[str, Policy]:
-    policies: tuple[Policy, ...] = (Auto(), Bucketed(), LeastStale(), Priority(), Stock(), Wfbp())
+    policies: tuple[Policy, ...] = (
+        Auto(),
+        Bucketed(),
+        Deft(),
+        LeastStale(),
+        Priority(),
+        Stock(),
+        Wfbp(),
+    )
     return MappingProxyType({policy.name: policy for policy in policies})
 
 

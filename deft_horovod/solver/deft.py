@@ -28,7 +28,7 @@ from deft_horovod.solver.windows import Beat, Cadence, Schedule, schedule
 
 # (alpha share, window share), see `blocks`.
 _SIZES: Final = ((ALPHA_SHARE, WINDOW_SHARE), (0.25, 0.15), (0.02, 0.7))
-# Waiting that is shorter than this share of a step counts as none.
+# Waiting that is longer than necessary by less than this share of a step counts as none.
 _TOLERANCE: Final = 0.002
 
 
@@ -41,6 +41,13 @@ class _Setting:
     limits: Limits
     links: tuple[int, ...]
     blockings: tuple[Blocking, ...]
+    bound_us: float
+
+    @property
+    def enough_us(self) -> float:
+        """Of waiting: hardly more than what no plan can avoid."""
+        compute_us = self.profile.compute_us
+        return max(0.0, self.bound_us - compute_us) + _TOLERANCE * compute_us
 
     def problem(self, blocking: Blocking) -> Problem:
         return problem_of(blocking, self.profile, self.limits, self.links)
@@ -69,15 +76,15 @@ def solve(policy: str, parameters: Sequence[Parameter], profile: Profile, limits
     """Expects a measured link. The status of the prediction is 'feasible' if the windows repeat by
     themselves, 'cadence' if they were given one."""
     blockings = _blockings(parameters, profile)
+    bound = bound_us(parameters, profile, limits)
     best: _Found | None = None
     for links in _link_sets(profile):
-        found = _best_on(_Setting(policy, profile, limits, links, blockings))
+        found = _best_on(_Setting(policy, profile, limits, links, blockings, bound))
         if best is None or found.key < best.key:
             best = found
         if best.is_best:
             break
     assert best is not None  # noqa: S101 (there is a first link)
-    bound = bound_us(parameters, profile, limits)
     return predict(best.plan, profile, bound_us=bound, status=best.status)
 
 
@@ -126,7 +133,7 @@ def _tried(
     for played, status in _schedules(problem, unmerged):
         for plan in _plans(setting, blocking, played):
             exposed_us = simulate(plan, setting.profile).exposed_us
-            hidden = exposed_us <= _TOLERANCE * setting.profile.compute_us
+            hidden = exposed_us <= setting.enough_us
             yield _Found(plan, exposed_us, hidden, status, len(setting.links))
             if hidden:
                 break
@@ -153,8 +160,8 @@ def _schedules(problem: Problem, unmerged: bool) -> Iterator[tuple[Schedule, str
 
 
 def _plans(setting: _Setting, blocking: Blocking, found: Schedule) -> Iterator[Plan]:
-    """With every message held back for its window; and, where that can be told apart, with each as
-    soon as its turn comes, so that no link idles for the rest of a window into which nothing fits."""
+    """With every message held back for its window; and with each as soon as its turn comes, so
+    that no link idles for the rest of a window into which nothing fits."""
     names = [setting.profile.links[link].name for link in setting.links]
     free = tuple(replace(departure, window=None) for departure in found.departures)
     for departures in (found.departures, free):

@@ -103,7 +103,7 @@ def _worth(
         for link, count in enumerate(of_links):
             worth = piece.ticks[0] * piece.steps * finer + early * len(of_links) - link
             terms.append(worth * count)
-    return sum(terms)
+    return cp_model.LinearExpr.sum(terms)
 
 
 def _finer(pieces: Sequence[Piece]) -> int:

@@ -29,9 +29,9 @@ LONGEST_PERIOD: Final = 16
 # Ticks of a step. Coarse, so that states repeat.
 _STEP_TICKS: Final = 2_000
 # A message longer than so many steps is exposed whatever its exact time.
-_MOST_TICKS: Final = 1_000 * _STEP_TICKS
+_MOST_TICKS: Final = 50 * _STEP_TICKS
 _STEPS: Final = 24  # in which a loop without cadence has to repeat itself
-_CYCLES: Final = 6  # and one with a cadence
+_CYCLES: Final = 4  # and one with a cadence
 
 _Sent = tuple[int, bool, int, int]  # step, whether in backward, bucket, link
 
