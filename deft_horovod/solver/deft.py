@@ -109,7 +109,7 @@ def _best_on(setting: _Setting) -> _Found:
                 break
         if best is not None and best.is_hidden and (best.is_best or needs_merging(problem)):
             break
-    assert best is not None  # noqa: S101 (a cadence can always be played)
+    assert best is not None  # noqa: S101 (a plain cadence always repeats itself)
     return best if best.is_best else _without_margin(setting, best)
 
 
@@ -154,7 +154,7 @@ def _schedules(problem: Problem, unmerged: bool) -> Iterator[tuple[Schedule, str
         yield found, "feasible"
     every_step = Cadence(1, (Beat(1, 0),) * len(problem.items))
     for cadence in [every_step] if unmerged else cadences(problem):
-        found = schedule(problem, cadence)
+        found = schedule(problem, cadence) or schedule(problem, cadence, plain=True)
         if found is not None:
             yield found, "cadence"
 

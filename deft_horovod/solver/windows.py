@@ -30,8 +30,8 @@ LONGEST_PERIOD: Final = 16
 _STEP_TICKS: Final = 2_000
 # A message longer than so many steps is exposed whatever its exact time.
 _MOST_TICKS: Final = 50 * _STEP_TICKS
-_STEPS: Final = 24  # in which a loop without cadence has to repeat itself
-_CYCLES: Final = 4  # and one with a cadence
+_STEPS: Final = 24  # in which the loop has to repeat itself
+_CYCLES: Final = 4  # of a cadence, if those are more steps
 
 _Sent = tuple[int, bool, int, int]  # step, whether in backward, bucket, link
 
@@ -87,8 +87,9 @@ _State = tuple[tuple[int, int, int, int], ...]
 
 
 class _Loop:
-    def __init__(self, problem: Problem, cadence: Cadence | None) -> None:
-        self._problem, self._cadence = problem, cadence
+    def __init__(self, problem: Problem, cadence: Cadence | None, plain: bool) -> None:
+        self._problem, self._cadence, self._plain = problem, cadence, plain
+        self._max_delay = 1 if plain else problem.limits.max_delay
         self._rate = _STEP_TICKS / problem.step_us if problem.step_us > 0.0 else 0.0
         # The link goes on while the optimizer updates; the next forward window has begun by then.
         self._forward = self._window(problem.forward_us + problem.optimizer_us)
@@ -118,7 +119,7 @@ class _Loop:
         self._send(step, False, self._may_go(), Window(self._forward, free))
         used = self._send(step, True, self._may_go(), Window(self._backward, free))
         self._collect(step)
-        if any(s.last < step for s in self._open):
+        if self._plain or any(s.last < step for s in self._open):
             return  # or the new would overtake the old
         new = self._may_go()
         if self._cadence is not None:  # what needs more than one window first
@@ -172,7 +173,7 @@ class _Loop:
     def _piece(self, one: _Sum, step: int, backward: bool) -> Piece:
         is_new = one.last == step
         is_closed = self._is_closed(one)
-        last_chance = backward and step >= one.last + self._problem.limits.max_delay
+        last_chance = backward and step >= one.last + self._max_delay
         spreads = self._is_large(one) and not last_chance
         return Piece(
             count=one.left,
@@ -184,12 +185,15 @@ class _Loop:
         )
 
 
-def schedule(problem: Problem, cadence: Cadence | None = None) -> Schedule | None:
-    """None: it did not repeat itself in time."""
-    loop = _Loop(problem, cadence)
+def schedule(
+    problem: Problem, cadence: Cadence | None = None, *, plain: bool = False
+) -> Schedule | None:
+    """None: it did not repeat itself in time. `plain`: everything travels in the step after its last
+    gradient, so that a step depends on none before it, and a cadence always repeats itself."""
+    loop = _Loop(problem, cadence, plain)
     turn, steps = 1, _STEPS
     if cadence is not None:
-        turn, steps = cadence.period, cadence.period * _CYCLES
+        turn, steps = cadence.period, max(_STEPS, cadence.period * _CYCLES)
     seen: dict[_State, int] = {}
     for step in range(steps):
         loop.play(step)

@@ -1,4 +1,4 @@
-"""Models as profiles: sizes from the layers' shapes, times in proportion to their arithmetic.
+"""Models as profiles: sizes from layer shapes, times in proportion to their arithmetic.
 
 Forward takes a third of a step of 200 ms, backward the rest, unless a test says otherwise. `ccr` is
 the time that all bytes take on the first link, start-up not counted, over that of the step.

@@ -1,4 +1,5 @@
 from collections import defaultdict
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -37,17 +38,12 @@ def cadences(draw, problem):
     return Cadence(period, tuple(beats))
 
 
-def windows(problem, played):
-    """What travels in each window of the cycle: (span, departure), in order."""
+def windows(played):
+    """What travels in each window of the steady state."""
     found = defaultdict(list)
     for departure in played.departures:
-        spans = {
-            last: (first, last, late) for first, last, late in played.timings[departure.block].spans
-        }
         after, stage = departure.window
-        found[(departure.step + after) % played.period, stage].append(
-            (spans[departure.step], departure)
-        )
+        found[(departure.step + after) % played.period, stage].append(departure)
     return found
 
 
@@ -99,6 +95,16 @@ def test_so_is_what_follows_a_cadence(data):
     check(problem, played)
     for timing, beat in zip(played.timings, cadence.beats, strict=True):
         assert {last - first + 1 for first, last, _ in timing.spans} == {beat.every}
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_a_plain_cadence_always_repeats_itself(data):
+    problem = data.draw(problems())
+    cadence = data.draw(cadences(problem))
+    played = schedule(problem, cadence, plain=True)
+    check(replace(problem, limits=Limits(1, problem.limits.max_merge)), played)
+    assert {delay for timing in played.timings for _, _, delay in timing.spans} == {1}
 
 
 @settings(max_examples=60)
