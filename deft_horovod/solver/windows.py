@@ -188,8 +188,8 @@ class _Loop:
 def schedule(
     problem: Problem, cadence: Cadence | None = None, *, plain: bool = False
 ) -> Schedule | None:
-    """None: it did not repeat itself in time. `plain`: everything travels in the step after its last
-    gradient, so that a step depends on none before it, and a cadence always repeats itself."""
+    """None: it did not repeat itself in time. `plain`: everything travels in the step after its
+    last gradient, so that a step depends on none before, and a cadence always repeats itself."""
     loop = _Loop(problem, cadence, plain)
     turn, steps = 1, _STEPS
     if cadence is not None:

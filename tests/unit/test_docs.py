@@ -19,7 +19,7 @@ PAGES = [*ROOT.glob("*.md"), *DOCS.glob("*.md")]
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-NEEDS_NO_CLUSTER = {"plans.py", "predict.py"}
+NEEDS_NO_CLUSTER = {"deft.py", "plans.py", "predict.py"}
 PURE_RUN = """
 import runpy, sys
 for name in ("torch", "horovod"):
@@ -120,6 +120,15 @@ def test_prediction_example_is_quoted_and_can_be_drawn(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert (done.returncode, done.stdout.rstrip()) == (0, late), done.stderr
     assert (tmp_path / "plan.png").stat().st_size > 0
+
+
+def test_example_of_deft_is_quoted() -> None:
+    page = (DOCS / "policies.md").read_text(encoding="utf-8")
+    bucket, deft = run_pure("deft.py").split("\n\nplan 'deft'")
+    assert "\n".join(bucket.splitlines()[:5]) in page
+    head, rest = ("plan 'deft'" + deft).split("\n\nbucket 0:")
+    assert head in page
+    assert rest[rest.index("order on link") :].rstrip() in page
 
 
 @pytest.mark.parametrize(

@@ -122,9 +122,9 @@ def test_nothing_is_reordered(problem):
     assert places == sorted(places)
 
 
-def one(time_us, *, ready_us=0.0, pieces=1, limits=Limits(1, 4)):
+def one(time_us, *, ready_us=0.0, pieces=1, max_merge=4):
     item = Item(ready_us, None, 1.0, ((time_us / pieces,),) * pieces)
-    return Problem((item,), 70.0, 130.0, 0.0, 1, limits)
+    return Problem((item,), 70.0, 130.0, 0.0, 1, Limits(1, max_merge))
 
 
 def test_what_fits_behind_its_backward_is_synchronous():
@@ -155,7 +155,7 @@ def test_gradients_that_cannot_travel_every_step_are_summed():
 
 
 def test_what_fits_nowhere_is_sent_when_its_limit_is_reached():
-    played = schedule(one(500.0, limits=Limits(1, 2)))
+    played = schedule(one(500.0, max_merge=2))
     assert [last - first + 1 for first, last, _ in played.timings[0].spans] == [2]
     assert played.departures[0].window == (1, "backward")
 
