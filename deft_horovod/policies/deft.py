@@ -2,8 +2,7 @@
 
 After DeFT (Meng, Sun and Zhu, "Relaxing data dependencies for efficient communication scheduling in
 distributed training", FGCS 175, 2026; arXiv 2503.16815). What is public of it is an abstract; what
-is ours is in docs/differences-from-the-paper.md. The readable reference: policy 'least_stale' asks
-for the same hidden communication with less staleness.
+is ours is in docs/differences-from-the-paper.md.
 """
 
 from __future__ import annotations
@@ -14,18 +13,11 @@ from deft_horovod.errors import ConfigError, explain
 from deft_horovod.plan import Plan
 from deft_horovod.policies.base import Request, refuse_groups
 from deft_horovod.policies.bucket import Bucketed
-from deft_horovod.solver.assemble import assemble
-from deft_horovod.solver.blocks import ALPHA_SHARE, WINDOW_SHARE, block_up
-from deft_horovod.solver.bounds import bound_us
-from deft_horovod.solver.deft import schedule
-from deft_horovod.solver.least_stale import link_sets
-from deft_horovod.solver.prediction import predict
-from deft_horovod.solver.problem import Limits, problem_of
+from deft_horovod.solver.deft import solve
+from deft_horovod.solver.problem import Limits
 
 _MAX_DELAY: Final = 1
 _MAX_MERGE: Final = 4
-# As blocks see fit, and coarser: where the links are overcharged, start-up times count.
-_SIZES: Final = ((ALPHA_SHARE, WINDOW_SHARE), (0.02, 0.7))
 
 
 class Deft:
@@ -42,39 +34,9 @@ class Deft:
         refuse_groups(self, request)
         limits = _limits(request)
         bucket = Bucketed().plan(request)
-        profile = request.profile
-        if profile.link is None or not bucket.buckets:
+        if request.profile.link is None or not bucket.buckets:
             return bucket.model_copy(update={"policy": self.name})
-        bound = bound_us(request.parameters, profile, limits)
-        plans = [
-            predict(self._plan(request, limits, *sizes), profile, bound_us=bound)
-            for sizes in _SIZES
-        ]
-        return min(plans, key=_step_us)
-
-    def _plan(
-        self, request: Request, limits: Limits, alpha_share: float, window_share: float
-    ) -> Plan:
-        profile = request.profile
-        blocking = block_up(
-            request.parameters, profile, alpha_share=alpha_share, window_share=window_share
-        )
-        links = link_sets(profile)[-1]
-        found = schedule(problem_of(blocking, profile, limits, links))
-        return assemble(
-            self.name,
-            blocking,
-            found.period,
-            found.timings,
-            found.departures,
-            [profile.links[link].name for link in links],
-        )
-
-
-def _step_us(plan: Plan) -> float:
-    """Predicted."""
-    assert plan.prediction is not None  # noqa: S101 (it was just made)
-    return plan.prediction.step_us
+        return solve(self.name, request.parameters, request.profile, limits)
 
 
 def _limits(request: Request) -> Limits:

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from deft_horovod.solver.problem import Problem
 
+_LEAST_US: Final = 1e-3  # what takes less takes no time
 STEP_TICKS: Final = 1_000_000
 # Points for the releases of a backward, and for the gates of a forward, shared by the steps.
 _RELEASES: Final = 32
@@ -81,7 +82,7 @@ def tick_rate(problem: Problem) -> float:
     scale_us = problem.step_us
     if scale_us <= 0.0:  # nothing is computed: what travels is the scale
         scale_us = sum(max(times) for item in problem.items for times in item.times_us)
-    return STEP_TICKS / scale_us if scale_us > 0.0 else 1.0
+    return STEP_TICKS / max(scale_us, _LEAST_US)
 
 
 def make_grid(problem: Problem, period: int) -> Grid:

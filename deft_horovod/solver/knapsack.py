@@ -4,7 +4,9 @@ A window is a stage of compute, whole: one knapsack for each link, which holds a
 the stage lasts. A piece weighs the time that it takes on a link. It is worth the time that it takes
 on the first one, times the steps that it carries: that much communication is then covered. (Without
 the steps large pieces would travel again and again while small ones wait until all have to go at
-once.) In a backward window a piece that becomes ready at r has no more than the rest of the window:
+once.)
+
+In a backward window a piece that becomes ready at r has no more than the rest of the window:
 everything ready at r or later has to fit into what is left from r on. With one constraint for each
 r this is what a recursion over the moments of readiness finds ("send or skip, and then the rest").
 """
@@ -95,15 +97,13 @@ def _worth(
 ) -> cp_model.LinearExpr:
     """Time covered; with ties the pieces listed first, and then the faster links."""
     finer = _finer(pieces)
-    variables: list[cp_model.IntVar] = []
-    worths: list[int] = []
+    terms: list[cp_model.LinearExpr] = []
     for place, (piece, of_links) in enumerate(zip(pieces, counts, strict=True)):
         early = len(pieces) - place
         for link, count in enumerate(of_links):
             worth = piece.ticks[0] * piece.steps * finer + early * len(of_links) - link
-            variables.append(count)
-            worths.append(worth)
-    return cp_model.LinearExpr.weighted_sum(variables, worths)
+            terms.append(worth * count)
+    return cp_model.LinearExpr.sum(terms)
 
 
 def _finer(pieces: Sequence[Piece]) -> int:

@@ -250,7 +250,13 @@ def one_bucket_plan():
             "period": 1,
             "buffers": 1,
             "links": [
-                {"name": "a", "credit_bytes": 0, "credit_messages": 0, "plan_order": True},
+                {
+                    "name": "a",
+                    "credit_bytes": 0,
+                    "credit_messages": 0,
+                    "plan_order": True,
+                    "fusion": True,
+                },
             ],
             "arenas": [{"wire": "float32", "elements": 12}],
             "slots": [{"arena": 0, "begin": 0, "end": 12}],

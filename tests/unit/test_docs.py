@@ -28,7 +28,7 @@ PAGES = [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *DOCS.glob("benchmarks/*.md")]
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-NEEDS_NO_CLUSTER = {"plans.py", "predict.py", "profiles.py"}
+NEEDS_NO_CLUSTER = {"deft.py", "plans.py", "predict.py", "profiles.py"}
 PURE_RUN = """
 import runpy, sys
 for name in ("torch", "horovod"):
@@ -152,6 +152,15 @@ def test_every_field_of_a_profile_is_documented() -> None:
     known = set(re.findall(r"`([^`]+)`", tables))
     fields = {name for part in parts for name in part.model_fields}
     assert fields <= known
+
+
+def test_example_of_deft_is_quoted() -> None:
+    page = (DOCS / "policies.md").read_text(encoding="utf-8")
+    bucket, deft = run_pure("deft.py").split("\n\nplan 'deft'")
+    assert "\n".join(bucket.splitlines()[:5]) in page
+    head, rest = ("plan 'deft'" + deft).split("\n\nbucket 0:")
+    assert head in page
+    assert rest[rest.index("order on link") :].rstrip() in page
 
 
 @pytest.mark.parametrize(

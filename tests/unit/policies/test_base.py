@@ -15,6 +15,8 @@ from deft_horovod.solver.layout import lay_out
 from tests.unit.planning import assert_carried_once, many_parameters, profiles, requests
 
 USING_EXECUTOR = sorted(name for name, p in policies.registry().items() if p.uses_executor)
+# Updates come late, or for several steps at once, without being asked to.
+LATE = {"deft"}
 
 
 @pytest.mark.parametrize("name", USING_EXECUTOR)
@@ -25,8 +27,9 @@ def test_every_plan_is_valid_complete_and_repeatable(name, request):
     assert plan == policy.plan(request)
     assert plan == Plan.from_json(plan.to_json())
     assert_carried_once(request.parameters, plan.arenas, plan.slots, plan.buckets)
-    assert sorted(task.generation for task in plan.tasks) == list(range(len(plan.generations)))
-    if name != "deft":  # all others are synchronous where the limits are not set
+    travels = sorted(task.generation for task in plan.tasks)
+    assert travels == list(range(len(plan.generations)))
+    if name not in LATE:
         assert plan.period == plan.buffers == 1
         assert len(plan.generations) == len(plan.buckets)
 
