@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from deft_horovod.plan import Generation, Link, Plan, Task
+from deft_horovod.plan import Generation, Link, Plan, Stage, Task
 from deft_horovod.plan_rules import buffers_needed
 from deft_horovod.profile import HOROVOD_LINK
 from deft_horovod.solver.blocks import Blocking
@@ -25,6 +25,8 @@ class Departure:
     bucket: int  # among those of its block
     step: int  # of the period, in which its last gradient comes
     link: int
+    # The window it is held back for: steps after `step`, stage. None: it leaves when its turn comes.
+    window: tuple[int, Stage] | None = None
 
 
 @dataclass(frozen=True)
@@ -70,16 +72,17 @@ def assemble(
                     )
                 )
     tasks = []
-    opens: dict[int, int] = {}
+    opens: dict[int, tuple[int, int]] = {}
     for departure in departures:
-        step = max(departure.step, opens.get(departure.link, 0))
-        opens[departure.link] = step
+        after, stage = departure.window or (0, "backward")
+        window = (departure.step + after, int(stage == "backward"))
+        opens[departure.link] = window = max(window, opens.get(departure.link, window))
         tasks.append(
             Task(
                 generation=index[departure.block, departure.bucket, departure.step],
                 link=departure.link,
-                step=step,
-                stage="backward",
+                step=window[0],
+                stage="backward" if window[1] else "forward",
             )
         )
     return Plan(
