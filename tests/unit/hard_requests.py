@@ -1,4 +1,4 @@
-"""Requests for the policies that plan with measured links: any size of model, any load of any links."""
+"""Requests for the policies that plan with measured links: any model, any load of any links."""
 
 from dataclasses import replace
 
@@ -17,7 +17,9 @@ def hard_requests(draw, max_count=2000, least_delay=0):
     """A step takes 100 ms; communication on the first link takes a multiple of it."""
     pick = draw(st.randoms(use_true_random=False))
     count = draw(st.one_of(st.integers(1, 12), st.integers(1, 120), st.integers(1, max_count)))
-    sizes = [pick.choice([0, 1, pick.randint(1, 4000), pick.randint(1, 400_000)]) for _ in range(count)]
+    sizes = [
+        pick.choice([0, 1, pick.randint(1, 4000), pick.randint(1, 400_000)]) for _ in range(count)
+    ]
     if pick.random() < 0.3:
         sizes[pick.randrange(count)] = sum(sizes) + 1  # one that is larger than all others
     parameters = make_parameters(sizes)
@@ -49,9 +51,7 @@ def hard_requests(draw, max_count=2000, least_delay=0):
         optimizer_us=optimizer,
         links=tuple(links),
     )
-    config = Config(
-        max_delay=draw(st.integers(least_delay, 3)), max_merge=draw(st.integers(1, 8))
-    )
+    config = Config(max_delay=draw(st.integers(least_delay, 3)), max_merge=draw(st.integers(1, 8)))
     return Request(parameters, profile, config)
 
 
