@@ -1,6 +1,7 @@
 """Exact: the choice of all items by CP-SAT, in the order of the goals.
 
-1. The time that compute stands still. Skipped where the greedy solution has none.
+1. The time that compute stands still. Skipped where the greedy solution has no more than the link
+   time that is missing whatever is chosen.
 2. Within that: staleness; with ties fewer gates, and then fewer messages. One weighted sum, as the
    weights of a coarser goal outweigh all that the finer ones can add up to.
 
@@ -10,6 +11,7 @@ the same input gives the same choice whatever else the machine is doing.
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
@@ -34,13 +36,22 @@ def improve(options: Options, start: Solution) -> Solution:
     if not len(start.chosen):
         return start
     best, proven = start, True
-    tolerance = np.floor(EXPOSED_TOLERANCE * options.grid.capacity[-1])
-    if start.exposed > tolerance:
+    tolerance = math.floor(EXPOSED_TOLERANCE * float(options.grid.capacity[-1]))
+    if start.exposed > _least_exposed(options) + tolerance:
         best, proven = _solve(options, best, most_exposed=None, limit=EXPOSED_LIMIT)
     allowed = max(best.exposed, tolerance)
     best, fresh = _solve(options, best, most_exposed=allowed, limit=STALENESS_LIMIT)
     status = "optimal" if proven and fresh else "feasible"
     return Solution(options, best.chosen, best.stalls, status)
+
+
+def _least_exposed(options: Options) -> float:
+    """Ticks of a period: what the links cannot carry whatever is chosen."""
+    asked = options.load.sum(axis=1) * (options.cells < options.grid.cells).sum(axis=1)
+    least = float(np.minimum.reduceat(asked, options.first[:-1]).sum())
+    links = options.load.shape[1]
+    missing: float = least / links - float(options.grid.capacity[-1])
+    return max(0.0, missing)
 
 
 def _solve(

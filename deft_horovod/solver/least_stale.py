@@ -13,6 +13,7 @@ Times that differ by less than can be measured count as equal.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -117,10 +118,10 @@ def solve(
         # Of equal ones the first is chosen: the one of which it is known how good it is.
         solution = improve(start.options, start)
         candidates.insert(0, _candidate(setting, solution, judge, profile))
-    candidates += [
-        Candidate(plan, *_exposed_us(plan, profile, judge), 0.0, "greedy") for plan in others
-    ]
-    best = choose(candidates, profile)
+    known = [Candidate(plan, *_exposed_us(plan, profile, judge), 0.0, "greedy") for plan in others]
+    # Not by the smallest difference slower than any of these.
+    limit_us = min((other.exposed_us for other in known), default=math.inf)
+    best = choose([c for c in [*candidates, *known] if c.exposed_us <= limit_us], profile)
     bound = bound_us(parameters, profile, limits)
     plan = best.plan.model_copy(update={"policy": policy})
     return predict(plan, profile, bound_us=bound, status=best.status)

@@ -1,4 +1,4 @@
-"""Requests for the policies that plan with measured links: any size of model, any load of any links."""
+"""Requests for the policies that plan with measured links: any model, any load of any links."""
 
 from dataclasses import replace
 

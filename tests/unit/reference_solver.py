@@ -1,7 +1,8 @@
 """The solver as one would explain it: every combination of choices, each one played through.
 
 For tiny problems: one link, one bucket for each item. A fluid link serves what is due first and may
-interrupt it; compute stands still where something due has not arrived. Shares no code with the solver.
+interrupt it; compute stands still where something due has not arrived. Shares no code with the
+solver.
 """
 
 from itertools import product
@@ -34,9 +35,9 @@ def stall(problem, period, chosen):
     for _ in range(_CYCLES):
         stood_still = loop.cycle()
         now = loop.backlog()
-        if before is not None and len(now) == len(before):
-            if all(abs(a - b) < 1e-9 for a, b in zip(now, before, strict=True)):
-                return stood_still
+        is_steady = before is not None and len(now) == len(before)
+        if is_steady and all(abs(a - b) < 1e-9 for a, b in zip(now, before, strict=True)):
+            return stood_still
         before = now
     raise AssertionError("the backlog of a link never becomes steady")
 

@@ -1,12 +1,18 @@
+import pytest
 from hypothesis import given, settings
 
 from deft_horovod import policies
+from deft_horovod.config import Config
 from deft_horovod.plan import Plan
+from deft_horovod.policies import Request
+from deft_horovod.profile import Profile
 from deft_horovod.solver.timeline import simulate
-from tests.unit.hard_requests import assert_within_limits, hard_requests
-from tests.unit.planning import assert_carried_once
+from tests.unit.hard_requests import assert_within_limits, hard_requests, with_options
+from tests.unit.models import request as model
+from tests.unit.planning import assert_carried_once, make_parameters
 
 LEAST_STALE = policies.get("least_stale")
+QUICK_US = 100.0  # start-up of a message on a network that is not busy
 
 
 @settings(max_examples=15)
@@ -22,3 +28,106 @@ def test_plans_are_valid_within_limits_repeatable_and_not_below_the_bound(reques
     assert prediction.bound_us >= prediction.compute_us * (1 - 1e-9)
     assert prediction.step_us == simulate(plan, request.profile).step_us
     assert prediction.status in ("optimal", "feasible", "greedy")
+
+
+@settings(max_examples=15)
+@given(hard_requests(max_count=120))
+def test_synchronous_plans_are_never_predicted_slower_than_those_of_other_policies(request):
+    request = with_options(request, max_delay=0, max_merge=1)
+    plan = LEAST_STALE.plan(request)
+    for name in ("bucket", "priority"):
+        other = simulate(policies.get(name).plan(request), request.profile)
+        assert plan.prediction.exposed_us <= other.exposed_us * (1 + 1e-9)
+    assert {(s.delay, s.merged) for s in plan.prediction.staleness} <= {(0, 1)}
+
+
+def shares(plan):
+    """Of the bytes: (delay, merged, gated) -> share."""
+    total = sum(entry.bytes for entry in plan.prediction.staleness)
+    return {(s.delay, s.merged, s.gated): s.bytes / total for s in plan.prediction.staleness}
+
+
+def share(plan, **wanted):
+    return sum(
+        part
+        for (delay, merged, gated), part in shares(plan).items()
+        if {"delay": delay, "merged": merged, "gated": gated}.items() >= wanted.items()
+    )
+
+
+def hidden(plan):
+    return plan.prediction.exposed_us <= 0.002 * plan.prediction.compute_us
+
+
+@pytest.mark.parametrize("ccr", [0.25, 0.5, 0.9])
+def test_of_a_language_model_only_the_tied_embedding_comes_late(ccr):
+    request = model("gpt2", ccr, alpha_us=QUICK_US, max_delay=1)
+    plan = LEAST_STALE.plan(request)
+    embedding = request.parameters[0].bytes / sum(p.bytes for p in request.parameters)
+    assert hidden(plan)
+    assert share(plan, merged=1) == 1.0
+    # And the little that is ready just before it, for which a gate would come too early.
+    assert embedding * 0.99 < share(plan, delay=1) < embedding + 0.07
+
+
+@pytest.mark.parametrize("name", ["vgg19", "resnet101"])
+@pytest.mark.parametrize("ccr", [0.25, 0.5, 0.9])
+def test_models_with_small_first_layers_are_all_but_synchronous(name, ccr):
+    plan = LEAST_STALE.plan(model(name, ccr, alpha_us=QUICK_US, max_delay=1))
+    assert hidden(plan)
+    assert share(plan, delay=0, merged=1) > 0.995
+
+
+@pytest.mark.parametrize("name", ["vgg19", "resnet101", "gpt2"])
+def test_at_a_load_of_two_everything_hides_in_sums(name):
+    plan = LEAST_STALE.plan(model(name, 2.0, max_delay=1, max_merge=4))
+    assert hidden(plan)
+    assert 0.3 < plan.prediction.updates_per_step < 0.5
+
+
+def test_at_a_load_of_four_everything_hides_where_no_parameter_exceeds_its_window():
+    plan = LEAST_STALE.plan(model("resnet101", 4.0, alpha_us=QUICK_US, max_delay=1, max_merge=4))
+    assert plan.prediction.gap < 0.02
+    assert plan.prediction.step_us < 1.05 * plan.prediction.compute_us
+
+
+@pytest.mark.parametrize(("name", "longest"), [("vgg19", 1.25), ("gpt2", 1.07)])
+def test_one_that_exceeds_its_window_sets_the_bound(name, longest):
+    """The largest gradient alone takes longer than two steps have link time for it."""
+    plan = LEAST_STALE.plan(model(name, 4.0, alpha_us=QUICK_US, max_delay=1, max_merge=4))
+    prediction = plan.prediction
+    assert 1.05 < prediction.bound_us / prediction.compute_us < longest
+    assert prediction.gap < 0.09
+
+
+@pytest.mark.parametrize("name", ["vgg19", "resnet101", "gpt2"])
+def test_two_links_need_no_sums_where_together_they_carry_everything(name):
+    plan = LEAST_STALE.plan(model(name, 1.35, (1.0, 0.4), alpha_us=0.0, max_delay=1, max_merge=4))
+    assert len(plan.links) == 2
+    assert hidden(plan)
+    assert share(plan, merged=1) == 1.0
+
+
+def test_a_second_link_is_left_alone_where_it_gains_nothing():
+    for name in ("vgg19", "gpt2"):
+        plan = LEAST_STALE.plan(model(name, 0.25, (1.0, 0.4), max_delay=1, max_merge=4))
+        assert [link.name for link in plan.links] == ["horovod"]
+
+
+@pytest.mark.parametrize(("name", "ccr"), [("vgg19", 1.0), ("resnet101", 1.0), ("gpt2", 1.0)])
+def test_synchronous_plans_come_close_to_the_bound(name, ccr):
+    plan = LEAST_STALE.plan(model(name, ccr, alpha_us=QUICK_US))
+    assert plan.prediction.gap < 0.03
+    assert plan.buffers == 1
+
+
+def test_limits_that_are_not_set_mean_synchronous_training():
+    plan = LEAST_STALE.plan(model("gpt2", 2.0))
+    assert set(shares(plan)) <= {(0, 1, False), (0, 1, True)}
+
+
+def test_before_a_link_was_measured_plans_are_those_of_bucket():
+    parameters = make_parameters([10, 20, 30])
+    request = Request(parameters, Profile.assumed(3), Config(max_delay=1))
+    expected = policies.get("bucket").plan(request).model_copy(update={"policy": "least_stale"})
+    assert LEAST_STALE.plan(request) == expected
