@@ -25,7 +25,7 @@ class Departure:
     bucket: int  # among those of its block
     step: int  # of the period, in which its last gradient comes
     link: int
-    # The window it is held back for: steps after `step`, stage. None: it leaves when its turn comes.
+    # The window it is held back for (steps after `step`, stage). None: it leaves in its turn.
     window: tuple[int, Stage] | None = None
 
 
