@@ -105,7 +105,7 @@ def _best_on(setting: _Setting) -> _Found:
         ):
             if best is None or found.key < best.key:
                 best = found
-            if found.is_hidden and (found.is_best or needs_merging(problem)):
+            if found.is_best or (found.is_hidden and found.status == "cadence"):
                 break
         if best is not None and best.is_hidden and (best.is_best or needs_merging(problem)):
             break
