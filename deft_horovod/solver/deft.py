@@ -1,7 +1,7 @@
 """deft: of the plans that DeFT's scheme makes, the one that is predicted to be the best.
 
 The scheme itself is in `windows`. It is played for messages of a few sizes, on the first link alone
-and on all of them, and, where it does not repeat itself or leaves compute waiting, at a few
+and on all of them, and, where it does not repeat itself, leaves compute waiting or merges, at a few
 cadences (see `cadence`). What counts is what the timeline shows: first the time that a step waits
 for communication, then how often parameters are updated, then how many links it takes.
 """
