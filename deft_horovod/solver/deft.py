@@ -1,7 +1,7 @@
 """deft: of the plans that DeFT's scheme makes, the one that is predicted to be the best.
 
 The scheme itself is in `windows`. It is played for messages of a few sizes, on the first link alone
-and on all of them, and, where it does not repeat itself or leaves compute waiting, at a few
+and on all of them, and, where it does not repeat itself, leaves compute waiting or merges, at a few
 cadences (see `cadence`). What counts is what the timeline shows: first the time that a step waits
 for communication, then how often parameters are updated, then how many links it takes.
 """
@@ -105,7 +105,7 @@ def _best_on(setting: _Setting) -> _Found:
         ):
             if best is None or found.key < best.key:
                 best = found
-            if found.is_hidden and (found.is_best or needs_merging(problem)):
+            if found.is_best or (found.is_hidden and found.status == "cadence"):
                 break
         if best is not None and best.is_hidden and (best.is_best or needs_merging(problem)):
             break
