@@ -50,18 +50,27 @@ TEST(Lane, OffersLeaveInReadinessOrderOnceTheirWindowIsOpen) {
   Lane eager = lane({.name = "wire", .plan_order = false});
   const Window now{3, Stage::kForward};
   const Window later{3, Stage::kBackward};
-  eager.offer({1, 0}, later, now);
-  eager.offer({2, 0}, now, now);
-  eager.offer({3, 0}, {4, Stage::kForward}, now);
+  eager.offer({1, 0}, later, false);
+  eager.offer({2, 0}, now, true);
+  eager.offer({3, 0}, {4, Stage::kForward}, false);
   EXPECT_EQ(eager.take_offered(), (TaskInstance{2, 0}));
   EXPECT_EQ(eager.take_offered(), std::nullopt);
   eager.open_until(later);
-  eager.offer({5, 0}, now, later);
+  eager.offer({5, 0}, now, true);
   EXPECT_EQ(eager.take_offered(), (TaskInstance{1, 0}));
   EXPECT_EQ(eager.take_offered(), (TaskInstance{5, 0}));
   EXPECT_EQ(eager.take_offered(), std::nullopt);
   eager.open_until({4, Stage::kForward});
   EXPECT_EQ(eager.take_offered(), (TaskInstance{3, 0}));
+}
+
+TEST(Lane, StartsAtTheBeginningOfAnyCycle) {
+  Lane wire = lane({.name = "wire"});
+  wire.start_at(5);
+  ASSERT_TRUE(wire.head().has_value());
+  EXPECT_EQ(wire.head()->cycle, 5);
+  while (wire.head()->cycle == 5) wire.advance();
+  EXPECT_EQ(wire.head()->cycle, 6);
 }
 
 TEST(Lane, BusyTimeIsTheUnionOfFlights) {
