@@ -16,10 +16,11 @@ from deft_horovod.config import Config
 from deft_horovod.errors import DeftError
 
 _USAGE: Final = """\
-usage: horovodrun -np N python -m deft_horovod [-m MODULE | SCRIPT] [ARGUMENT ...]
+usage: horovodrun -np N python -m deft_horovod [--plan FILE] [-m MODULE | SCRIPT] [ARGUMENT ...]
 
 Runs a Horovod training script for PyTorch with deft_horovod's DistributedOptimizer in the place of
-Horovod's. Options are read from the environment or from the file that DEFT_CONFIG names:
+Horovod's. --plan runs a saved plan, as DEFT_PLAN_FILE=FILE does. Options are read from the
+environment or from the file that DEFT_CONFIG names:
 
 """
 
@@ -47,6 +48,12 @@ def main(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_USAGE + Config.documentation())
         return 0 if arguments else 2
+    if arguments[0] == "--plan":
+        if len(arguments) < len(("--plan", "FILE", "SCRIPT")):
+            print("deft_horovod: --plan needs a file and a script", file=sys.stderr)
+            return 2
+        Config.set_in_environment("plan_file", str(Path(arguments[1]).resolve()))
+        arguments = arguments[2:]
     try:
         if not Config.load(None).disable:
             substitute()

@@ -195,6 +195,11 @@ class Config(BaseModel):
         """Whether Horovod's launcher started this process for elastic training."""
         return (os.environ if environ is None else environ).get("HOROVOD_ELASTIC") == "1"
 
+    @staticmethod
+    def set_in_environment(option: str, value: str) -> None:
+        """For all optimizers of this process that are made from now on."""
+        os.environ[_PREFIX + option.upper()] = value
+
     @classmethod
     def documentation(cls) -> str:
         """The table of all options, for the command line and for the documentation."""

@@ -16,6 +16,7 @@ from typing import Any, Final
 import horovod.torch as stock
 import torch
 
+from deft_horovod.profile import Profile
 from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.gates import Gates
 from deft_horovod.runtime.in_flight import InFlight, agreed_members
@@ -91,6 +92,11 @@ class Engine:
     def late(self) -> bool:
         """Whether updates may be on their way between steps, apart from those behind gates."""
         return self.planned is not None and self.planned.late
+
+    @property
+    def profile(self) -> Profile | None:
+        """What was measured."""
+        return self._pilot.profile
 
     def set_passes_per_step(self, passes: int) -> None:
         """Counts so many backward passes per step from now on."""

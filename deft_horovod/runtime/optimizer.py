@@ -16,6 +16,8 @@ import torch
 from typing_extensions import Self
 
 from deft_horovod.errors import DeftError, NotSupportedError, explain
+from deft_horovod.plan import Plan
+from deft_horovod.profile import Profile
 from deft_horovod.runtime.engine import Engine
 from deft_horovod.runtime.in_flight import KEY
 from deft_horovod.runtime.members import Member, members_of
@@ -291,6 +293,17 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is None:
             self.flush()
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan at work, to be printed or saved; None: there is none (yet)."""
+        planned = self._engine.planned if self._engine is not None else None
+        return planned.plan if planned is not None else None
+
+    @property
+    def profile(self) -> Profile | None:
+        """What was measured in this job, the same on all ranks; None: nothing (yet)."""
+        return self._engine.profile if self._engine is not None else None
 
     def stats(self) -> dict[str, Any]:
         """Times, bytes and messages of this rank; see docs/metrics.md."""

@@ -55,6 +55,11 @@ class Pilot:
 
     # --- what runs now -----------------------------------------------------------------------
     @property
+    def profile(self) -> Profile | None:
+        """Of the parameters that are watched."""
+        return self._profile
+
+    @property
     def leg(self) -> Leg:
         """The current part of the course."""
         return self._course.leg

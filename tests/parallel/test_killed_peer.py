@@ -10,6 +10,18 @@ from tests.parallel.launch import run_ranks
 
 pytestmark = pytest.mark.timeout(100)
 
+# Policies that measure get to their plan within a few steps.
+QUICK = {
+    "DEFT_PROFILE_WARMUP_STEPS": "1",
+    "DEFT_PROFILE_STEPS": "2",
+    "DEFT_PROBE_S": "0.02",
+    "DEFT_WARMUP_STEPS": "0",
+    "DEFT_TRIAL_STEPS": "2",
+    "DEFT_TRIAL_ROUNDS": "1",
+}
+RANDOM = ("deft", "least_stale", "auto", "priority")
+TRIES = 20
+
 CRASHES = ("terminate called", "Segmentation fault", "Fatal Python error", "core dumped")
 
 
@@ -22,11 +34,14 @@ CRASHES = ("terminate called", "Segmentation fault", "Fatal Python error", "core
         (2, "stock", "backward"),
         (4, "bucket", "backward"),
         (4, "priority", "backward"),
+        (4, "deft", "random100"),
+        *((2, RANDOM[i % len(RANDOM)], f"random{i}") for i in range(TRIES)),
     ],
 )
 def test_survivors_get_an_internal_error_of_horovod(np: int, policy: str, where: str) -> None:
     options = {"policy": policy, "where": where}
-    job = run_ranks("supervised.py", np, "fail_killed.py", timeout_s=80, options=options)
+    env = {**QUICK, "DEFT_MAX_DELAY": "1"} if policy == "least_stale" else QUICK
+    job = run_ranks("supervised.py", np, "fail_killed.py", timeout_s=80, options=options, env=env)
     *survivors, killed = job.require_success().results
     assert killed["status"] == -signal.SIGKILL
     assert killed["said"] is None

@@ -105,6 +105,8 @@ def main() -> None:
         "parameters": flat(model),
         "expected": reference(state.step),
         "plans": optimizer.stats()["plans"],
+        "late": optimizer.stats().get("late"),
+        "dropped": optimizer.stats().get("dropped"),
     }
     report(found)
 

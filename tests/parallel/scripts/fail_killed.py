@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -24,11 +26,18 @@ def _die(*_: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def _die_later(seed: int) -> None:
+    """At a moment that has nothing to do with what the training loop does."""
+    threading.Timer(random.Random(seed).uniform(0.0, 1.5), _die).start()
+
+
 def _prepare_to_die(where: str, model: torch.nn.Module) -> None:
     if where == "backward":  # when some gradients have left, and others are still to come
         model[2].weight.register_post_accumulate_grad_hook(_die)
     elif where == "forward":  # with gates: when some parameters are updated, and others not
         model[1].register_forward_pre_hook(_die)
+    elif where.startswith("random"):
+        _die_later(int(where.removeprefix("random")))
     else:
         raise ValueError(where)
 

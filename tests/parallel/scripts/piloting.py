@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 import horovod.torch as stock
 import torch
+from late_plans import Late, plan_of
 from patience import wait_patiently
 from reporting import cases_in, run_cases
 from torch import nn
@@ -206,13 +209,27 @@ def case_a_plan_of_another_model_is_refused_on_all_ranks() -> None:
     assert ("was not made for this model" in said) == (stock.rank() == 0), said
 
 
+def case_a_saved_plan_runs_again() -> None:
+    job = Job("least_stale", max_delay=1)
+    assert job.optimizer.plan is None
+    job.train(8, reference=False)
+    plan, profile = job.optimizer.plan, job.optimizer.profile
+    assert plan.prediction.profile == profile.hash()
+    path = ""
+    if stock.rank() == 0:
+        path = str(Path(tempfile.mkdtemp(prefix="deft-pilot-")) / "plan.json")
+        plan.save(path)
+    path = stock.broadcast_object(path, name="pilot.saved")
+    again = Job("auto", plan_file=path)
+    again.train(3, reference=False)
+    assert again.optimizer.plan == plan
+    for optimizer in (job.optimizer, again.optimizer):
+        optimizer.flush()
+    assert equal_on_all_ranks(again.model.parameters())
+
+
 def hvd_plan_file() -> str:
     """A plan for another model, in a file that rank 0 wrote."""
-    import tempfile
-    from pathlib import Path
-
-    from late_plans import Late, plan_of
-
     path = ""
     if stock.rank() == 0:
         path = str(Path(tempfile.mkdtemp(prefix="deft-pilot-")) / "plan.json")
