@@ -27,7 +27,7 @@ from deft_horovod.solver.problem import LONGEST_PERIOD, Item, Problem
 
 # Ticks of a step. Coarse, so that states repeat.
 _STEP_TICKS: Final = 2_000
-_STEPS: Final = 4 * LONGEST_PERIOD
+_STEPS: Final = 3 * LONGEST_PERIOD
 
 
 _Sent = tuple[int, bool, int, int]  # step, whether in backward, bucket, link

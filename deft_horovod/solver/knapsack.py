@@ -18,7 +18,7 @@ from typing import Final
 from ortools.sat.python import cp_model
 
 SEED: Final = 1
-_LIMIT: Final = 0.004  # of CP-SAT's deterministic time, for one window
+_LIMIT: Final = 0.002  # of CP-SAT's deterministic time, for one window
 
 
 @dataclass(frozen=True)
