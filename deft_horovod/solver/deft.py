@@ -27,6 +27,7 @@ from deft_horovod.solver.problem import LONGEST_PERIOD, Item, Problem
 
 # Ticks of a step. Coarse, so that states repeat.
 _STEP_TICKS: Final = 2_000
+_MOST_STEPS: Final = 100  # that all messages take; if more, a tick is a larger part of a step
 _STEPS: Final = 3 * LONGEST_PERIOD
 
 
@@ -66,8 +67,9 @@ _State = tuple[tuple[int, int, int, int], ...]
 class _Loop:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        scale_us = problem.step_us or 1.0
-        self._rate = _STEP_TICKS / scale_us
+        travels_us = sum(max(times) for item in problem.items for times in item.times_us)
+        scale_us = max(problem.step_us, travels_us / _MOST_STEPS)
+        self._rate = _STEP_TICKS / scale_us if scale_us > 0.0 else 1.0
         # The link goes on while the optimizer updates; the next forward window has begun by then.
         self._forward = self._window(problem.forward_us + problem.optimizer_us)
         self._backward = self._window(problem.backward_us)

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from deft_horovod.solver.problem import Problem
 
 STEP_TICKS: Final = 1_000_000
+MOST_STEPS: Final = 1_000  # that all messages take; if more, a tick is a larger part of a step
 # Points for the releases of a backward, and for the gates of a forward, shared by the steps.
 _RELEASES: Final = 32
 _GATES: Final = 16
@@ -78,9 +79,9 @@ class Grid:
 
 def tick_rate(problem: Problem) -> float:
     """Ticks of a microsecond."""
-    scale_us = problem.step_us
-    if scale_us <= 0.0:  # nothing is computed: what travels is the scale
-        scale_us = sum(max(times) for item in problem.items for times in item.times_us)
+    travels_us = sum(max(times) for item in problem.items for times in item.times_us)
+    # Where next to nothing is computed, what travels is the scale, or numbers would know no end.
+    scale_us = max(problem.step_us, travels_us / MOST_STEPS)
     return STEP_TICKS / scale_us if scale_us > 0.0 else 1.0
 
 
