@@ -40,7 +40,10 @@ def bound_us(parameters: Sequence[Parameter], profile: Profile, limits: Limits) 
     ready_us = np.minimum(np.array(profile.ready_us), profile.backward_us)
     # Since the end of backward; what no gate can wait for is needed there.
     need_us = np.array(
-        [0.0 if use is None else profile.optimizer_us + use for use in profile.first_use_us]
+        [
+            0.0 if use is None else profile.optimizer_us + min(use, profile.forward_us)
+            for use in profile.first_use_us
+        ]
     )
     late_us = limits.max_delay * profile.compute_us
     window_us = profile.backward_us - ready_us + need_us + late_us

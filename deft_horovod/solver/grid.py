@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 
 from deft_horovod.solver.problem import Problem
 
-_LEAST_US: Final = 1e-3  # what takes less takes no time
 STEP_TICKS: Final = 1_000_000
+MOST_STEPS: Final = 1_000  # that all messages take; if more, a tick is a larger part of a step
 # Points for the releases of a backward, and for the gates of a forward, shared by the steps.
 _RELEASES: Final = 32
 _GATES: Final = 16
@@ -79,10 +79,10 @@ class Grid:
 
 def tick_rate(problem: Problem) -> float:
     """Ticks of a microsecond."""
-    scale_us = problem.step_us
-    if scale_us <= 0.0:  # nothing is computed: what travels is the scale
-        scale_us = sum(max(times) for item in problem.items for times in item.times_us)
-    return STEP_TICKS / max(scale_us, _LEAST_US)
+    travels_us = sum(max(times) for item in problem.items for times in item.times_us)
+    # Where next to nothing is computed, what travels is the scale, or numbers would know no end.
+    scale_us = max(problem.step_us, travels_us / MOST_STEPS)
+    return STEP_TICKS / scale_us if scale_us > 0.0 else 1.0
 
 
 def make_grid(problem: Problem, period: int) -> Grid:

@@ -110,10 +110,11 @@ def problem_of(
     items = []
     for index, block in enumerate(blocking.blocks):
         sizes = [blocking.bucket_bytes(bucket) for bucket in block.buckets]
+        need_us = block.need_us
         items.append(
             Item(
                 ready_us=min(block.ready_us, profile.backward_us),
-                need_us=block.need_us,
+                need_us=None if need_us is None else min(need_us, profile.forward_us),
                 weight=float(sum(sizes)) if weights is None else weights[index],
                 times_us=tuple(tuple(cost.time_us(size) for cost in costs) for size in sizes),
             )

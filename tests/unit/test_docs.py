@@ -28,7 +28,7 @@ PAGES = [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *DOCS.glob("benchmarks/*.md")]
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-NEEDS_NO_CLUSTER = {"deft.py", "plans.py", "predict.py", "profiles.py"}
+NEEDS_NO_CLUSTER = {"deft.py", "hide.py", "plans.py", "predict.py", "profiles.py"}
 PURE_RUN = """
 import runpy, sys
 for name in ("torch", "horovod"):
@@ -118,6 +118,16 @@ def test_plan_example_runs_without_torch_and_is_quoted() -> None:
     priority = priority[priority.index("plan 'priority'") :]
     assert priority in (DOCS / "plan.md").read_text(encoding="utf-8")
     assert "read back unchanged: True" in printed
+
+
+def test_examples_of_policies_that_hide_communication_are_what_is_printed() -> None:
+    printed = run_pure("hide.py")
+    text = (DOCS / "policies.md").read_text(encoding="utf-8")
+    section = text[text.index("## least_stale") : text.index("## deft")]
+    quoted = [body for language, body in FENCE.findall(section) if language == "text"]
+    assert len(quoted) == 2
+    for body in quoted:
+        assert body in printed
 
 
 def test_prediction_example_is_quoted_and_can_be_drawn(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deft_horovod.solver.grid import STEP_TICKS, make_grid, tick_rate
+from deft_horovod.solver.grid import MOST_STEPS, STEP_TICKS, make_grid, tick_rate
 from deft_horovod.solver.problem import Item, Limits
 from tests.unit.problems import example, problems
 
@@ -73,5 +73,5 @@ def test_a_step_without_compute_has_a_scale_too():
     problem = example(forward_us=0.0, backward_us=0.0)
     items = tuple(replace(item, ready_us=0.0, need_us=None) for item in problem.items)
     grid = make_grid(replace(problem, items=items), 1)
-    assert grid.ticks(90.0) == STEP_TICKS
+    assert grid.ticks(90.0) == MOST_STEPS * STEP_TICKS
     assert sorted(grid.capacity)[0] == 0.0
