@@ -29,6 +29,15 @@ POLICIES: dict[str, dict[str, Any]] = {
     "bucket": {"bucket_bytes": "1MiB", "first_bucket_bytes": "1MiB"},
     "priority": {"partition_bytes": "512KiB", "credit_bytes": "1MiB"},
 }
+# auto measures, and lets the others take turns, within the epochs that are not counted.
+POLICIES["auto"] = {
+    **POLICIES["bucket"],
+    **POLICIES["priority"],
+    "profile_steps": 4,
+    "trial_steps": 2,
+    "probe_s": 1,
+}
+WARMING = 4  # epochs
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -36,7 +45,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rate", type=int, default=500, help="of the link, in Mbit/s")
-    parser.add_argument("--epochs", type=int, default=12, help="of each optimizer; the first warms")
+    parser.add_argument("--epochs", type=int, default=15, help=f"of each; {WARMING} warm up")
     parser.add_argument("--batch", type=int, default=64, help="of each rank")
     parser.add_argument("--loopback", action="store_true", help="do without the slow link")
     parser.add_argument("--output", type=Path, help="write the numbers as JSON")
@@ -180,14 +189,15 @@ def worker(options: dict[str, Any]) -> None:
             arm.step_s.append(max(stock.allgather_object(arm.train(batches))))
         if rank == 0:
             times = ", ".join(f"{arm.name} {1e3 * arm.step_s[-1]:.0f}" for arm in arms)
-            note = " (warming up, not counted)" if number == 0 else ""
+            note = " (warming up, not counted)" if number < WARMING else ""
             print(f"epoch {number + 1:2}/{options['epochs']}, ms a step: {times}{note}", flush=True)
     results = {
         arm.name: {
             "accuracy": arm.accuracy(digits),
             "difference": max(stock.allgather_object(difference(arm.network, arms[0].network))),
             "replicas_equal": replicas_equal(arm),
-            "step_ms": [1e3 * s for s in arm.step_s[1:]],
+            "step_ms": [1e3 * s for s in arm.step_s[WARMING:]],
+            "runs": arm.optimizer.stats().get("running", arm.name) if arm.name in POLICIES else "",
         }
         for arm in arms
     }
@@ -199,6 +209,12 @@ def worker(options: dict[str, Any]) -> None:
 
 
 # --- the report ----------------------------------------------------------------------------------
+def _title(name: str, runs: str) -> str:
+    if name == "stock":
+        return "stock Horovod"
+    return f"ours, {name}" + (f" (chose {runs})" if runs != name else "")
+
+
 def report(results: dict[str, Any], options: dict[str, Any]) -> None:
     alone = median(results["alone"]["step_ms"])
     rows = [("optimizer", "test accuracy", "difference", "step", "exposed", "step / stock")]
@@ -211,7 +227,7 @@ def report(results: dict[str, Any], options: dict[str, Any]) -> None:
         spread = f"{ratios[name]:.3f} ({min(pairs):.3f} .. {max(pairs):.3f})"
         rows.append(
             (
-                "stock Horovod" if name == "stock" else f"ours, {name}",
+                _title(name, result["runs"]),
                 f"{100 * result['accuracy']:.1f} %",
                 f"{result['difference']:g}" if result["replicas_equal"] else "REPLICAS DIFFER",
                 f"{median(steps):.1f} ms",
@@ -231,7 +247,7 @@ def report(results: dict[str, Any], options: dict[str, Any]) -> None:
         )
     print(f"""
 difference: of the trained parameters to those of stock Horovod, largest; 0 is bit for bit
-step, step / stock: median over {options["epochs"] - 1} epochs, in turn; (smallest .. largest)
+step, step / stock: median over {options["epochs"] - WARMING} epochs, in turn; (smallest .. largest)
 exposed: step time less {alone:.1f} ms, the step of the same network that sends nothing
 """)
     print(verdict(results, ratios))
@@ -282,6 +298,9 @@ def main() -> int:
         worker(given)
         return 0
     options = parse(sys.argv[1:])
+    if options.epochs <= WARMING:
+        print(f"demo: --epochs has to be more than the {WARMING} that warm up", file=sys.stderr)
+        return 2
     if options.output:
         options.output = options.output.resolve()
     jobs.exit_on_sigterm()

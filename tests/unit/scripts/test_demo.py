@@ -8,18 +8,18 @@ def results(demo: ModuleType, difference: float = 0.0) -> dict:
 
 
 def test_gain_and_loss_are_both_said(demo: ModuleType) -> None:
-    text = demo.verdict(results(demo), {"bucket": 1.101, "priority": 0.8})
+    text = demo.verdict(results(demo), {"bucket": 1.101, "priority": 0.8, "auto": 1.0})
     assert "bucket takes 10 % MORE time a step than stock" in text
     assert "priority takes 20 % less time a step than stock" in text
 
 
 def test_small_differences_are_none(demo: ModuleType) -> None:
-    text = demo.verdict(results(demo), {"bucket": 1.01, "priority": 0.99})
-    assert text.count("takes as long as stock Horovod") == 2
+    text = demo.verdict(results(demo), {"bucket": 1.01, "priority": 0.99, "auto": 0.985})
+    assert text.count("takes as long as stock Horovod") == 3
 
 
 def test_other_parameters_are_a_bug(demo: ModuleType) -> None:
-    text = demo.verdict(results(demo, 1e-6), {"bucket": 0.5, "priority": 0.5})
+    text = demo.verdict(results(demo, 1e-6), {"bucket": 0.5, "priority": 0.5, "auto": 0.5})
     assert "bug" in text
     assert "bit for bit" not in text
 
