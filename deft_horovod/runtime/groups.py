@@ -19,6 +19,11 @@ class Groups:
     count: int = 0
     tensors: tuple[tuple[torch.Tensor, ...], ...] = ()
 
+    @property
+    def given(self) -> bool:
+        """Whether there are any."""
+        return self.count > 0 or len(self.tensors) > 0
+
     @classmethod
     def parse(cls, groups: object) -> Groups:
         """Reads the argument.

@@ -24,9 +24,14 @@ def options_of(optimizer: torch.optim.Optimizer) -> Options:
     ]
 
 
+def is_partial(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether an update falls into independent parameters."""
+    return not isinstance(optimizer, torch.optim.LBFGS)
+
+
 def require_partial(optimizer: torch.optim.Optimizer, policy: str) -> None:
     """Refuses optimizers whose update does not fall into independent parameters."""
-    if isinstance(optimizer, torch.optim.LBFGS):
+    if not is_partial(optimizer):
         raise NotSupportedError(
             explain(
                 f"policy '{policy}' updates parameters one bucket at a time",

@@ -15,7 +15,7 @@ from deft_horovod.errors import DeftError, NotSupportedError, explain
 from deft_horovod.runtime import optimizer as wrapper
 from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.groups import Groups
-from deft_horovod.runtime.partial_update import require_partial
+from deft_horovod.runtime.partial_update import is_partial, require_partial
 from deft_horovod.runtime.planning import Task
 
 
@@ -64,7 +64,9 @@ def DistributedOptimizer(  # noqa: N802  # rule: stock signature
         return _stock_optimizer(optimizer, **arguments)
     _check(op, gradient_predivide_factor, backward_passes_per_step, process_set)
     channel = Channel(op, compression, gradient_predivide_factor, sparse_as_dense, process_set)
-    task = Task(policies.get(settings.policy), settings, channel, Groups.parse(groups))
+    wanted = Groups.parse(groups)
+    policy_name = _policy_for(settings.policy, wanted, optimizer)
+    task = Task(policies.get(policy_name), settings, channel, wanted)
     _check_policy(task, optimizer)
     adasum = op == stock.Adasum
     if adasum and stock.size() > 1:
@@ -86,9 +88,16 @@ def _stock_optimizer(optimizer: torch.optim.Optimizer, **arguments: Any) -> torc
     return made
 
 
+def _policy_for(name: str, groups: Groups, optimizer: torch.optim.Optimizer) -> str:
+    """`auto` tries what cannot keep groups together, and updates parameters one by one; where that
+    is asked for, or not possible, it means the one that can."""
+    if name == "auto" and (groups.given or not is_partial(optimizer)):
+        return "bucket"
+    return name
+
+
 def _check_policy(task: Task, optimizer: torch.optim.Optimizer) -> None:
-    grouped = task.groups.count > 0 or len(task.groups.tensors) > 0
-    if grouped and not task.policy.supports_groups:
+    if task.groups.given and not task.policy.supports_groups:
         raise NotSupportedError(
             explain(
                 f"policy '{task.policy.name}' does not keep groups of gradients together",
@@ -96,7 +105,7 @@ def _check_policy(task: Task, optimizer: torch.optim.Optimizer) -> None:
                 action="use policy 'bucket' or 'stock', or no groups",
             )
         )
-    if task.policy.gates:
+    if task.policy.gates or task.policy.measures:
         require_partial(optimizer, task.policy.name)
 
 

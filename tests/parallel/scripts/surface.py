@@ -215,6 +215,19 @@ def case_wrapped_anew_over_the_same_parameters(policy: str) -> None:
             assert_equal_models(model, reference, f"step {step}")
 
 
+def case_by_default_groups_are_kept_together() -> None:
+    optimizer = ours_of(mlp(), "auto", groups=2)
+    assert optimizer.stats()["policy"] == "bucket"
+
+
+def case_by_default_lbfgs_works() -> None:
+    model = mlp()
+    optimizer = hvd.DistributedOptimizer(
+        torch.optim.LBFGS(model.parameters()), model.named_parameters()
+    )
+    assert optimizer.stats()["policy"] == "bucket"
+
+
 def case_num_groups_is_deprecated() -> None:
     twins = Twins("bucket", groups=2)
     with warnings.catch_warnings(record=True) as caught:
