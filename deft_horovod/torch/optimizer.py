@@ -64,10 +64,7 @@ def DistributedOptimizer(  # noqa: N802  # rule: stock signature
         return _stock_optimizer(optimizer, **arguments)
     _check(op, gradient_predivide_factor, backward_passes_per_step, process_set)
     channel = Channel(op, compression, gradient_predivide_factor, sparse_as_dense, process_set)
-    wanted = Groups.parse(groups)
-    policy_name = _policy_for(settings.policy, wanted, optimizer)
-    task = Task(policies.get(policy_name), settings, channel, wanted)
-    _check_policy(task, optimizer)
+    task = _task(settings, channel, Groups.parse(groups), optimizer)
     adasum = op == stock.Adasum
     if adasum and stock.size() > 1:
         # Adasum reduces updates, not gradients: Horovod's optimizer does all of it.
@@ -88,12 +85,17 @@ def _stock_optimizer(optimizer: torch.optim.Optimizer, **arguments: Any) -> torc
     return made
 
 
-def _policy_for(name: str, groups: Groups, optimizer: torch.optim.Optimizer) -> str:
+def _task(
+    settings: Config, channel: Channel, groups: Groups, optimizer: torch.optim.Optimizer
+) -> Task:
     """`auto` tries what cannot keep groups together, and updates parameters one by one; where that
-    is asked for, or not possible, it means the one that can."""
+    is asked for, or not possible, it means the policy that can."""
+    name = settings.policy
     if name == "auto" and (groups.given or not is_partial(optimizer)):
-        return "bucket"
-    return name
+        name = "bucket"
+    task = Task(policies.get(name), settings, channel, groups)
+    _check_policy(task, optimizer)
+    return task
 
 
 def _check_policy(task: Task, optimizer: torch.optim.Optimizer) -> None:

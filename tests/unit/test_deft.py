@@ -10,7 +10,7 @@ from deft_horovod.profile import LinkCost, LinkProfile, Profile
 from deft_horovod.solver.deft import solve
 from deft_horovod.solver.problem import Limits
 from deft_horovod.solver.timeline import simulate
-from tests.unit.deft_models import MODELS, request
+from tests.unit.models import MODELS, request
 from tests.unit.planning import assert_carried_once, make_parameters
 
 MANY = 2000
