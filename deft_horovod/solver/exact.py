@@ -15,8 +15,8 @@ import math
 from typing import Final
 
 import numpy as np
-from ortools.sat.python import cp_model
 
+from deft_horovod.solver.cp_sat import cp_model
 from deft_horovod.solver.greedy import Solution, stalls_for
 from deft_horovod.solver.grid import Array
 from deft_horovod.solver.options import Options

@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ortools.sat.python import cp_model
-
 SEED: Final = 1
 _LIMIT: Final = 0.002  # of CP-SAT's deterministic time, for one window
 
@@ -57,6 +55,8 @@ def _all_fit(pieces: Sequence[Piece], window: Window) -> bool:
 
 
 def _solve(pieces: Sequence[Piece], window: Window) -> list[tuple[int, ...]]:
+    from deft_horovod.solver.cp_sat import cp_model  # takes a while to load
+
     model = cp_model.CpModel()
     links = range(len(window.used))
     counts = [[model.new_int_var(0, piece.count, "") for _ in links] for piece in pieces]
@@ -79,7 +79,9 @@ def _solve(pieces: Sequence[Piece], window: Window) -> list[tuple[int, ...]]:
         for ready in sorted({piece.ready for piece in pieces if piece.ready > 0}):
             late = sum(load for at, load in loads if at >= ready)
             model.add(late <= max(0, window.ticks - ready) + longer)
-    model.maximize(_worth(pieces, counts) - longer * _price(pieces))
+    variables = [count for of_links in counts for count in of_links]
+    worth = cp_model.LinearExpr.weighted_sum(variables, _worths(pieces))
+    model.maximize(worth - longer * _price(pieces))
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = SEED
@@ -90,20 +92,15 @@ def _solve(pieces: Sequence[Piece], window: Window) -> list[tuple[int, ...]]:
     return [tuple(solver.value(count) for count in of_links) for of_links in counts]
 
 
-def _worth(
-    pieces: Sequence[Piece], counts: Sequence[Sequence[cp_model.IntVar]]
-) -> cp_model.LinearExpr:
-    """Time covered; with ties the pieces listed first, and then the faster links."""
+def _worths(pieces: Sequence[Piece]) -> list[int]:
+    """Of a bucket of each piece on each link: time covered; with ties the pieces listed first, and
+    then the faster links."""
     finer = _finer(pieces)
-    variables: list[cp_model.IntVar] = []
-    worths: list[int] = []
-    for place, (piece, of_links) in enumerate(zip(pieces, counts, strict=True)):
-        early = len(pieces) - place
-        for link, count in enumerate(of_links):
-            worth = piece.ticks[0] * piece.steps * finer + early * len(of_links) - link
-            variables.append(count)
-            worths.append(worth)
-    return cp_model.LinearExpr.weighted_sum(variables, worths)
+    return [
+        piece.ticks[0] * piece.steps * finer + (len(pieces) - place) * len(piece.ticks) - link
+        for place, piece in enumerate(pieces)
+        for link in range(len(piece.ticks))
+    ]
 
 
 def _finer(pieces: Sequence[Piece]) -> int:

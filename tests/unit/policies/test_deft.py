@@ -7,6 +7,7 @@ from deft_horovod.errors import ConfigError
 from deft_horovod.plan import Plan
 from deft_horovod.policies import Request
 from deft_horovod.profile import Profile
+from deft_horovod.runtime.extension import native
 from deft_horovod.solver.deft import schedule
 from deft_horovod.solver.problem import LONGEST_PERIOD, Item, Limits
 from deft_horovod.solver.timeline import simulate
@@ -26,6 +27,7 @@ def test_plans_are_valid_within_limits_repeatable_and_not_below_the_bound(reques
     assert plan == Plan.from_json(plan.to_json())
     assert_carried_once(request.parameters, plan.arenas, plan.slots, plan.buckets)
     assert_within_limits(plan, request)
+    native.Plan(plan.model_dump())  # the executor's own rules hold too
     assert not any(generation.gated for generation in plan.generations)
     assert plan.period <= LONGEST_PERIOD
     assert plan.prediction.step_us >= plan.prediction.bound_us * (1 - 1e-9)
