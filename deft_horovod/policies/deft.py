@@ -13,7 +13,6 @@ from deft_horovod.errors import ConfigError, explain
 from deft_horovod.plan import Plan
 from deft_horovod.policies.base import Request, refuse_groups
 from deft_horovod.policies.bucket import Bucketed
-from deft_horovod.solver.deft import solve
 from deft_horovod.solver.problem import Limits
 
 _MAX_DELAY: Final = 1
@@ -36,6 +35,9 @@ class Deft:
         bucket = Bucketed().plan(request)
         if request.profile.link is None or not bucket.buckets:
             return bucket.model_copy(update={"policy": self.name})
+        # OR-Tools takes a while to load, and most ranks never need it.
+        from deft_horovod.solver.deft import solve
+
         return solve(self.name, request.parameters, request.profile, limits)
 
 

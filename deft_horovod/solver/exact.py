@@ -16,10 +16,10 @@ from typing import Final
 
 import numpy as np
 
+from deft_horovod.solver.cp_sat import cp_model
 from deft_horovod.solver.greedy import Solution, stalls_for
 from deft_horovod.solver.grid import Array
 from deft_horovod.solver.options import Options
-from deft_horovod.solver.or_tools import cp_model
 
 SEED: Final = 1
 # Of CP-SAT's deterministic time; a unit is some seconds.

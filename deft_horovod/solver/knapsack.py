@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from deft_horovod.solver.or_tools import cp_model
+from deft_horovod.solver.cp_sat import cp_model
 
 SEED: Final = 1
 _LIMIT: Final = 0.004  # of CP-SAT's deterministic time, for one window

@@ -23,7 +23,6 @@ from deft_horovod.plan import Plan
 from deft_horovod.profile import Profile
 from deft_horovod.solver.blocks import ALPHA_SHARE, WINDOW_SHARE, Blocking, block_up
 from deft_horovod.solver.bounds import bound_us
-from deft_horovod.solver.exact import improve
 from deft_horovod.solver.greedy import Solution, choose_greedily
 from deft_horovod.solver.grid import make_grid
 from deft_horovod.solver.options import make_options
@@ -100,6 +99,9 @@ def solve(
 ) -> Plan:
     """The best plan, with its prediction. `others`: synchronous plans to compare with, so that the
     result is never predicted to be slower than one of them. Expects a measured link."""
+    # OR-Tools takes a while to load, and most ranks and policies never need it.
+    from deft_horovod.solver.exact import improve
+
     judge = with_margin(profile, MARGIN)
     found = [
         _best_period(_setting(policy, blocking, profile, judge, limits, links, weights))

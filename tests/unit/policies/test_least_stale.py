@@ -6,6 +6,7 @@ from deft_horovod.config import Config
 from deft_horovod.plan import Plan
 from deft_horovod.policies import Request
 from deft_horovod.profile import Profile
+from deft_horovod.runtime.extension import native
 from deft_horovod.solver.timeline import simulate
 from tests.unit.hard_requests import assert_within_limits, hard_requests, with_options
 from tests.unit.models import request as model
@@ -23,6 +24,7 @@ def test_plans_are_valid_within_limits_repeatable_and_not_below_the_bound(reques
     assert plan == Plan.from_json(plan.to_json())
     assert_carried_once(request.parameters, plan.arenas, plan.slots, plan.buckets)
     assert_within_limits(plan, request)
+    native.Plan(plan.model_dump())  # the executor's own rules hold too
     prediction = plan.prediction
     assert prediction.step_us >= prediction.bound_us * (1 - 1e-9)
     assert prediction.bound_us >= prediction.compute_us * (1 - 1e-9)
