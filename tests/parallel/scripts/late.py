@@ -45,13 +45,13 @@ def adamw(model: nn.Module) -> torch.optim.Optimizer:
 class Job:
     """A model that trains with a plan, and its reference."""
 
-    def __init__(self, lates: Sequence[Late], make: Make = sgd) -> None:
-        self.model, self.lates, self.make = mlp(), lates, make
-        plan = plan_of(self.model, lates)
+    def __init__(self, timings: Sequence[Late], make: Make = sgd) -> None:
+        self.model, self.timings, self.make = mlp(), timings, make
+        plan = plan_of(self.model, timings)
         self.file = stock.broadcast_object(saved(plan), name="late.plan")
         self.optimizer = self._wrap(self.model)
         twin = mlp()
-        self.reference = Reference(twin, make(twin), lates, stock.size())
+        self.reference = Reference(twin, make(twin), timings, stock.size())
         self.data = Data()
 
     def _wrap(self, model: nn.Module) -> Any:
@@ -74,8 +74,8 @@ class Job:
         self.model.state_dict()
 
 
-def trajectory(lates: Sequence[Late], make: Make) -> None:
-    job = Job(lates, make)
+def trajectory(timings: Sequence[Late], make: Make) -> None:
+    job = Job(timings, make)
     for step in range(STEPS):
         job.train(1)
         job.gated_in_time()
@@ -122,8 +122,8 @@ def case_mixed_adamw() -> None:
     trajectory(MIXED, adamw)
 
 
-def _resume_equals_continue(lates: Sequence[Late], make: Make, after: int) -> None:
-    job = Job(lates, make)
+def _resume_equals_continue(timings: Sequence[Late], make: Make, after: int) -> None:
+    job = Job(timings, make)
     job.train(after)
     model_state = copy.deepcopy(job.model.state_dict())
     optimizer_state = copy.deepcopy(job.optimizer.state_dict())
@@ -251,8 +251,8 @@ def _scaled(job: Job, scaler: torch.amp.GradScaler, poison: bool = False) -> Non
 
 def case_a_loss_scale_is_that_of_the_gradients_own_step() -> None:
     """The scale doubles all the time; powers of two leave no trace in the result."""
-    for lates in (DELAYED, MIXED):
-        job = Job([late if late.merged == 1 else Late(delay=1) for late in lates])
+    for timings in (DELAYED, MIXED):
+        job = Job([late if late.merged == 1 else Late(delay=1) for late in timings])
         scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=1)
         for step in range(STEPS):
             _scaled(job, scaler)

@@ -42,15 +42,15 @@ def generations(late: Late, bucket: int, period: int) -> list[Generation]:
     ]
 
 
-def plan_of(model: nn.Module, lates: Sequence[Late], links: Sequence[str] = ("horovod",)) -> Plan:
+def plan_of(model: nn.Module, timings: Sequence[Late], links: Sequence[str] = ("horovod",)) -> Plan:
     """One bucket for each parameter; the last parameter's gradient is ready first."""
     named = list(model.named_parameters())
     parameters = [Parameter(n, p.numel(), "float32", "float32", "cpu") for n, p in named]
     layout = lay_out(parameters, list(reversed(range(len(parameters)))))
-    period = max(late.merged for late in lates)
+    period = max(late.merged for late in timings)
     buckets, made, tasks = [], [], []
     for span in layout.spans[0]:
-        late = lates[span.parameter]
+        late = timings[span.parameter]
         for generation in generations(late, len(buckets), period):
             forward = late.forward and (late.delay > 0 or late.gated)
             tasks.append(
@@ -64,7 +64,7 @@ def plan_of(model: nn.Module, lates: Sequence[Late], links: Sequence[str] = ("ho
             made.append(generation)
         buckets.append(Bucket(arena=0, begin=span.begin, end=span.end))
     tasks.sort(key=lambda task: (task.step, task.stage != "forward", task.generation))
-    most = max(1 + late.delay // late.merged + (late.delay > 0) for late in lates)
+    most = max(1 + late.delay // late.merged + (late.delay > 0) for late in timings)
     return Plan(
         policy="by hand",
         period=period,
@@ -89,8 +89,10 @@ def saved(plan: Plan) -> str:
 class Reference:
     """All ranks in one process: gradients at the same weights, averaged, applied when due."""
 
-    def __init__(self, model: nn.Module, optimizer: Any, lates: Sequence[Late], ranks: int) -> None:
-        self.model, self.optimizer, self.lates = model, optimizer, lates
+    def __init__(
+        self, model: nn.Module, optimizer: Any, timings: Sequence[Late], ranks: int
+    ) -> None:
+        self.model, self.optimizer, self.timings = model, optimizer, timings
         self.data = [Data(rank=rank) for rank in range(ranks)]
         self.sums: dict[int, list[torch.Tensor]] = {}  # of each parameter and rank, not yet sent
         self.due: dict[tuple[int, int], torch.Tensor] = {}  # (parameter, step of its update)
@@ -109,7 +111,7 @@ class Reference:
                         sums.append(p.grad.clone())
                     else:
                         sums[rank] += p.grad
-            for i, (p, late) in enumerate(zip(parameters, self.lates, strict=True)):
+            for i, (p, late) in enumerate(zip(parameters, self.timings, strict=True)):
                 if (self.step + 1) % late.merged == 0:
                     average = sum(self.sums.pop(i)) / len(self.data)
                     self.due[i, self.step + late.delay] = self._divided(average, late.merged)
@@ -124,7 +126,7 @@ class Reference:
         """What was sent and not applied, in order; then what was not even complete."""
         parameters = list(self.model.parameters())
         for i, sums in list(self.sums.items()):
-            late = self.lates[i]
+            late = self.timings[i]
             held = self.step % late.merged
             full = self.step - held + late.merged - 1 + late.delay
             self.due[i, full] = self._divided(sum(sums) / len(self.data), held)
