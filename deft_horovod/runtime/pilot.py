@@ -214,7 +214,8 @@ class Pilot:
         """The ranks have met. A profile from before (elastic training) is kept if all have it."""
         if self._course.leg.kind != "profile":
             return
-        kept = self._profile
+        same = [id(m) for m in self._profiled] == [id(m) for m in observer.members]
+        kept = self._profile if same else None
         steps = self._course.done
         if any(agreement.union([kept is None])) or kept is None:
             self._restart(observer)
