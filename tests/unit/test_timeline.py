@@ -145,7 +145,7 @@ def test_the_policies_can_be_simulated(request, policy):
     result = simulate(get(policy).plan(request), request.profile)
     assert result.steady
     if policy == "stock":
-        assert result.step_us == request.profile.compute_us
+        assert result.step_us == pytest.approx(request.profile.compute_us)
         assert result.messages == ()
 
 
@@ -155,7 +155,8 @@ def test_a_slower_link_makes_no_as_ready_plan_faster(request, policy, factor):
     cost = profile.link
     slower = LinkCost(alpha_us=cost.alpha_us, beta_us_per_byte=cost.beta_us_per_byte * factor)
     later = profile.model_copy(update={"links": Profile.link_of(slower)})
-    assert simulate(plan, later).step_us >= simulate(plan, profile).step_us
+    before_us = simulate(plan, profile).step_us
+    assert simulate(plan, later).step_us >= before_us - 1e-9 * before_us
 
 
 UNIT = 1000  # float32 elements of a slot: messages of 4,000 bytes
