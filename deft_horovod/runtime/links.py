@@ -35,6 +35,7 @@ class Links:
     def open(self, agreement: Agreement, number: int) -> None:
         """Ready to carry messages; `number` is that of the optimizer."""
         self._number = number
+        self._probes = 0  # part of names: a rank that has just been started begins at 0
         self.opened = {HOROVOD_LINK: open_link(self._channel)}
         if self._config.second_interface:
             second = open_second_link(

@@ -19,7 +19,7 @@ import torch
 from deft_horovod import policies
 from deft_horovod.profile import LinkCost, Profile
 from deft_horovod.runtime.agreement import Agreement
-from deft_horovod.runtime.course import Course, Leg, choose, limits, slowest
+from deft_horovod.runtime.course import STOCK, Course, Leg, choose, limits, slowest
 from deft_horovod.runtime.drift import Drift
 from deft_horovod.runtime.links import Links
 from deft_horovod.runtime.members import Member
@@ -49,6 +49,7 @@ class Pilot:
         self._profile: Profile | None = None  # of the members in `_profiled`
         self._profiled: tuple[Member, ...] = ()
         self._link: LinkCost | None = None  # seen in messages, without a profile
+        self._plain = STOCK  # what stock Horovod's part is played by
         self._asked = False
         self._steps_with_plan = 0
         self._reasons: Counter[str] = Counter()
@@ -76,9 +77,12 @@ class Pilot:
             "max_delay": allowed.max_delay if leg.late else 0,
             "max_merge": allowed.max_merge if leg.late else 1,
         }
+        name = (
+            self._plain if leg.policy == STOCK and self._whole_task.policy.measures else leg.policy
+        )
         return replace(
             self._whole_task,
-            policy=policies.get(leg.policy),
+            policy=policies.get(name),
             config=config.model_copy(update=now),
         )
 
@@ -214,6 +218,9 @@ class Pilot:
         """The ranks have met. A profile from before (elastic training) is kept if all have it."""
         if self._course.leg.kind != "profile":
             return
+        # Horovod's own calls know no bfloat16.
+        unknown = any(m.tensor.dtype == torch.bfloat16 for m in observer.members)
+        self._plain = "bucket" if unknown else STOCK
         same = [id(m) for m in self._profiled] == [id(m) for m in observer.members]
         kept = self._profile if same else None
         steps = self._course.done

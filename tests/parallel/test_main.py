@@ -53,7 +53,7 @@ def test_every_import_gives_ours() -> None:
     for rank in substituted():
         assert rank["modules"] == [OURS, OURS]
         assert rank["is_torch"]
-        assert all(count > 0 for count in rank["messages"])
+        assert all(count > 0 for count in rank["steps"])
         assert rank["state"] == "deft_horovod.torch.elastic"
         assert rank["same_module"]
         assert rank["elastic"]
@@ -70,7 +70,7 @@ def test_the_script_is_the_main_program_with_its_arguments() -> None:
 def test_disabled_it_is_plain_horovod() -> None:
     for rank in disabled():
         assert rank["modules"] == [STOCK, STOCK]
-        assert rank["messages"] == [None, None]
+        assert rank["steps"] == [None, None]
         assert rank["state"] == "horovod.torch.elastic.state"
 
 

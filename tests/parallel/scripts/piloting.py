@@ -108,8 +108,8 @@ def case_deft_opts_in_and_waits_for_the_warm_up() -> None:
     job.check("before the warm-up was over")
     job.train(20, reference=False)
     stats = job.optimizer.stats()
-    assert stats["running"] == "deft"
-    assert stats["late"], stats
+    assert (stats["phase"], stats["running"]) == ("settled", "deft")
+    assert job.optimizer.plan.policy == "deft"
     job.optimizer.flush()
     assert equal_on_all_ranks(job.model.parameters())
     assert stats["dropped"] == 0

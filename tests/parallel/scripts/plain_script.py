@@ -33,7 +33,7 @@ def main(arguments):
             "arguments": arguments,
             "modules": [type(optimizer).__module__ for optimizer in optimizers],
             "is_torch": all(isinstance(o, torch.optim.Optimizer) for o in optimizers),
-            "messages": [getattr(o, "stats", dict)().get("messages") for o in optimizers],
+            "steps": [getattr(o, "stats", dict)().get("steps") for o in optimizers],
             "state": TorchState.__module__,
             "same_module": horovod.torch is hvd is sys.modules["horovod.torch"],
             "elastic": horovod.torch.elastic.TorchState is TorchState,
