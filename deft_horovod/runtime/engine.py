@@ -203,7 +203,9 @@ class Engine:
 
     def recover(self) -> None:
         """Other parameters are about to be loaded: nothing from before may reach them."""
-        failed = self.planned is not None and self.planned.session.failure() is not None
+        failed = not stock.is_initialized() or (
+            self.planned is not None and self.planned.session.failure() is not None
+        )
         if not failed:
             try:
                 self.open_gates()
