@@ -6,10 +6,13 @@ asks for the names, so that every case is a test of its own, and for the outcome
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import pytest
 
 from tests.parallel.launch import SCRIPTS, JobHungError, Result, run_ranks
 from tests.parallel.scripts.reporting import POLICIES
@@ -83,3 +86,24 @@ def run_program(
         return Job(error.result, f"the job was killed after {timeout_s} s")
     trouble = "" if result.returncode == 0 else f"the job ended with status {result.returncode}"
     return Job(result, trouble)
+
+
+def case_tests(program: str, nps: Sequence[int] = (2,), limit_s: int = 240) -> Callable[..., None]:
+    """The test of every case of a program: ``test_case = case_tests("program.py")``. Each number of
+    ranks is one job; with several, it is a parameter too."""
+
+    @functools.cache
+    def job(np: int) -> Job:
+        return run_program(program, np, timeout_s=limit_s)
+
+    def test_case(np: int, case: str) -> None:
+        job(np).values(case)
+
+    def test_only_case(case: str) -> None:
+        job(nps[0]).values(case)
+
+    test = test_only_case
+    if len(nps) > 1:
+        test = pytest.mark.parametrize("np", nps)(test_case)
+    test = pytest.mark.parametrize("case", case_names(program))(test)
+    return pytest.mark.timeout(limit_s + 20)(test)

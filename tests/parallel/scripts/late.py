@@ -9,10 +9,9 @@ from typing import Any
 import horovod.torch as stock
 import torch
 from late_plans import Late, Reference, plan_of, saved
-from patience import wait_patiently
-from reporting import cases_in, run_cases
 from torch import nn
 from training import Data, assert_equal_models, equal_on_all_ranks, loss_of, mlp
+from twins import main
 
 import deft_horovod.torch as hvd
 from deft_horovod.errors import DeftError
@@ -307,12 +306,5 @@ def case_memory_is_what_the_plan_says() -> None:
     job.optimizer.flush()
 
 
-def main() -> None:
-    hvd.init()
-    torch.set_num_threads(1)
-    wait_patiently()
-    run_cases(cases_in(globals()))
-
-
 if __name__ == "__main__":
-    main()
+    main(globals())

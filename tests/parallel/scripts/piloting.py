@@ -10,10 +10,9 @@ from typing import Any
 import horovod.torch as stock
 import torch
 from late_plans import Late, plan_of
-from patience import wait_patiently
-from reporting import cases_in, run_cases
 from torch import nn
 from training import Data, assert_equal_models, equal_on_all_ranks, gathered, loss_of, mlp
+from twins import main
 
 import deft_horovod.torch as hvd
 from deft_horovod.errors import AgreementError, PlanError
@@ -238,12 +237,5 @@ def hvd_plan_file() -> str:
     return shared
 
 
-def main() -> None:
-    hvd.init()
-    torch.set_num_threads(1)
-    wait_patiently()
-    run_cases(cases_in(globals()))
-
-
 if __name__ == "__main__":
-    main()
+    main(globals())

@@ -10,11 +10,9 @@ from typing import Any
 
 import horovod.torch as stock
 import torch
-from patience import wait_patiently
-from reporting import cases_in, run_cases
 from torch import nn
+from twins import main
 
-import deft_horovod.torch as hvd
 from deft_horovod.errors import AgreementError
 from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.channel import Channel
@@ -195,12 +193,5 @@ def case_a_link_again_under_the_same_names() -> Any:
     return [profile[0].model_dump(mode="json") for profile in profiles]
 
 
-def main() -> None:
-    hvd.init()
-    torch.set_num_threads(1)
-    wait_patiently()
-    run_cases(cases_in(globals()))
-
-
 if __name__ == "__main__":
-    main()
+    main(globals())
