@@ -70,7 +70,7 @@ class Generation(Part):
 
     At most one period of them. In the very first cycle those before step 0 do not exist.
     Applied at the end of apply_step; when gated, before the first use of its parameters in the
-    forward that follows. Its delay is apply_step - last_step.
+    forward that follows.
     """
 
     bucket: Index
@@ -78,6 +78,16 @@ class Generation(Part):
     last_step: Step = 0
     apply_step: Step = 0
     gated: Flag = False
+
+    @property
+    def delay(self) -> int:
+        """Steps from its last gradient to its update."""
+        return self.apply_step - self.last_step
+
+    @property
+    def merged(self) -> int:
+        """Steps whose gradients it carries."""
+        return self.last_step - self.first_step + 1
 
 
 class Task(Part):

@@ -31,8 +31,8 @@ def class_text(delay: int, merged: int, gated: bool) -> str:
 def generation_class(generation: Generation) -> tuple[int, int, bool]:
     """Its delay, the steps merged in it, and whether it is gated."""
     return (
-        generation.apply_step - generation.last_step,
-        generation.last_step - generation.first_step + 1,
+        generation.delay,
+        generation.merged,
         generation.gated,
     )
 

@@ -7,16 +7,12 @@ is ours is in docs/differences-from-the-paper.md.
 
 from __future__ import annotations
 
-from typing import Final
-
 from deft_horovod.errors import ConfigError, explain
 from deft_horovod.plan import Plan
 from deft_horovod.policies.base import Request, refuse_groups
 from deft_horovod.policies.bucket import Bucketed
+from deft_horovod.policies.limits import limits
 from deft_horovod.solver.problem import Limits
-
-_MAX_DELAY: Final = 1
-_MAX_MERGE: Final = 4
 
 
 class Deft:
@@ -31,26 +27,25 @@ class Deft:
     def plan(self, request: Request) -> Plan:
         """Until the link was measured: what `bucket` does."""
         refuse_groups(self, request)
-        limits = _limits(request)
+        allowed = _limits(request)
         bucket = Bucketed().plan(request)
         if request.profile.link is None or not bucket.buckets:
             return bucket.model_copy(update={"policy": self.name})
         # OR-Tools takes a while to load, and most ranks never need it.
         from deft_horovod.solver.deft import solve
 
-        return solve(self.name, request.parameters, request.profile, limits)
+        return solve(self.name, request.parameters, request.profile, allowed)
 
 
 def _limits(request: Request) -> Limits:
-    config = request.config
-    max_delay = _MAX_DELAY if config.max_delay is None else config.max_delay
-    if max_delay < 1:
+    allowed = limits(Deft.name, request.config)
+    if allowed.max_delay < 1:
         raise ConfigError(
             explain(
                 "policy 'deft' delays updates, and max_delay forbids it",
-                observed=f"max_delay = {max_delay}",
+                observed=f"max_delay = {allowed.max_delay}",
                 expected="1 or more, or unset",
                 action="use policy 'least_stale', 'bucket' or 'priority' for synchronous training",
             )
         )
-    return Limits(max_delay, config.max_merge or _MAX_MERGE)
+    return allowed

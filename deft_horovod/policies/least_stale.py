@@ -11,9 +11,9 @@ from __future__ import annotations
 from deft_horovod.plan import Plan
 from deft_horovod.policies.base import Request, refuse_groups
 from deft_horovod.policies.bucket import Bucketed
+from deft_horovod.policies.limits import limits
 from deft_horovod.policies.priority import Priority
 from deft_horovod.solver.least_stale import solve
-from deft_horovod.solver.problem import Limits
 
 
 class LeastStale:
@@ -32,7 +32,11 @@ class LeastStale:
         bucket = Bucketed().plan(request)
         if request.profile.link is None or not bucket.buckets:
             return bucket.model_copy(update={"policy": self.name})
-        config = request.config
-        limits = Limits(max_delay=config.max_delay or 0, max_merge=config.max_merge or 1)
         others = (bucket, Priority().plan(request))
-        return solve(self.name, request.parameters, request.profile, limits, others)
+        return solve(
+            self.name,
+            request.parameters,
+            request.profile,
+            limits(self.name, request.config),
+            others,
+        )

@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from deft_horovod import policies
 from deft_horovod.config import Config
+from deft_horovod.policies.limits import limits
 
 STOCK: Final = "stock"
 _SYNCHRONOUS: Final = "least_stale"
@@ -30,34 +31,13 @@ class Leg:
     steps: int = 0  # 0: to the end of training
 
 
-@dataclass(frozen=True)
-class Limits:
-    """How stale a policy's updates may be."""
-
-    max_delay: int
-    max_merge: int
-
-    @property
-    def late(self) -> bool:
-        """Whether anything but exact synchronous training is allowed."""
-        return self.max_delay > 0 or self.max_merge > 1
-
-
-def limits(config: Config, policy: str) -> Limits:
-    """What the options say, and what a policy takes for granted where they say nothing."""
-    delayed = policy == "deft"
-    delay = config.max_delay if config.max_delay is not None else int(delayed)
-    merge = config.max_merge if config.max_merge is not None else (4 if delayed else 1)
-    return Limits(delay, merge)
-
-
 def itinerary(policy: str, config: Config, steps_done: int) -> tuple[Leg, ...]:
     """The legs that lie ahead. After trials the last leg is still to be chosen."""
     if not policies.get(policy).measures or config.plan_file:
         return (Leg("settled", policy, late=bool(config.plan_file)),)
     profiled = max(1, config.profile_warmup_steps) + config.profile_steps
     legs = [Leg("profile", STOCK, steps=profiled)]
-    late = limits(config, policy).late
+    late = limits(policy, config).late
     wait = config.warmup_steps - steps_done - profiled
     if late and wait > 0:
         legs.append(Leg("warmup", _SYNCHRONOUS, steps=wait))

@@ -27,7 +27,7 @@ from deft_horovod.runtime.merging import takes_mean
 from deft_horovod.runtime.observation import Observer
 from deft_horovod.runtime.partial_update import options_of
 from deft_horovod.runtime.pilot import Pilot
-from deft_horovod.runtime.planned_reducer import PlannedReducer, Route
+from deft_horovod.runtime.planned_reducer import PlannedReducer, Route, Sent
 from deft_horovod.runtime.planning import Assignment, Task, assign, job_facts
 from deft_horovod.runtime.stats import StepClock, step_stats
 from deft_horovod.runtime.stock_reducer import StockHooks, StockReducer
@@ -91,7 +91,11 @@ class Engine:
     @property
     def late(self) -> bool:
         """Whether updates may be on their way between steps, apart from those behind gates."""
-        return self.planned is not None and self.planned.late
+        return self._late_plan is not None
+
+    @property
+    def _late_plan(self) -> PlannedReducer | None:
+        return self.planned if self.planned is not None and self.planned.late else None
 
     @property
     def profile(self) -> Profile | None:
@@ -125,7 +129,7 @@ class Engine:
             self._gates.hold(held, options_of(self._inner))
         self.clock.boundary()
         wants = self._pilot.boundary(
-            self.clock, self.planned, self._agreement(), changed=changed, strays=bool(strays)
+            self.clock, self.planned, self._agreement, changed=changed, strays=bool(strays)
         )
         if wants:
             self._ask_for_attention()
@@ -145,24 +149,22 @@ class Engine:
         """Applies whatever is on its way. With late updates every rank has to call it, at the same
         boundary; the cycle of the plan begins anew."""
         self.open_gates()
-        if self.late and self.planned is not None and self._assignment is not None:
-            flush(self.planned, self._inner, self.scales)
-            sent = self.planned.sent()
-            self._install(self._assignment)
-            self.planned.sent_before = sent
+        if (late := self._late_plan) and self._assignment is not None:
+            flush(late, self._inner, self.scales)
+            self._install(self._assignment, late.sent())
 
     @property
     def unapplied(self) -> int:
         """How many generations are on their way."""
-        return len(self.planned.session.alive()) if self.late and self.planned is not None else 0
+        return len(late.session.alive()) if (late := self._late_plan) else 0
 
     def depart(self) -> None:
         """This rank goes into ``join()``: what has arrived is applied, what has not left is lost
         and counted, since from now on Horovod sends zeros for this rank."""
         self.open_gates()
-        if self.late and self.planned is not None:
-            arrived, lost = self.planned.depart()
-            apply_now(self.planned, self._inner, arrived, self.scales)
+        if late := self._late_plan:
+            arrived, lost = late.depart()
+            apply_now(late, self._inner, arrived, self.scales)
             self.dropped += lost
             if lost:
                 _LOG.warning(
@@ -177,14 +179,14 @@ class Engine:
         if self.planned is not None:
             self.planned.take_attention()
         self._pilot.rejoin(self._agreement())
-        if self.late and self._assignment is not None:
-            self._install(self._assignment)  # all ranks are at the beginning of a cycle
+        if (late := self._late_plan) and self._assignment is not None:  # a new cycle for all
+            self._install(self._assignment, late.sent())
 
     def discard(self) -> None:
         """Throws away the gradients of the step that is under way, on all ranks alike."""
         if self.number is not None and self.complete:
-            if self.late and self.planned is not None:
-                self._discard_late(self.planned)
+            if late := self._late_plan:
+                self._discard_late(late)
             else:
                 self._finish(hold_gated=False)
         self._observer.collector.reset()
@@ -211,8 +213,8 @@ class Engine:
                 self.open_gates()
                 if self.pending:
                     self.discard()
-                if self.late and self.planned is not None:
-                    self.planned.settle()
+                if late := self._late_plan:
+                    late.settle()
             except stock.HorovodInternalError:  # a peer died; whoever loads now recovers from it
                 failed = True
         if failed or self.late:
@@ -232,10 +234,10 @@ class Engine:
     def in_flight(self) -> dict[str, Any] | None:
         """What is on its way, for a checkpoint; this rank alone may ask."""
         self.open_gates()
-        if not self.late or self.planned is None:
-            return None
-        size = self.task.channel.process_set.size()
-        return InFlight.of(self.planned, size, self.scales).to_state()
+        if late := self._late_plan:
+            size = self.task.channel.process_set.size()
+            return InFlight.of(late, size, self.scales).to_state()
+        return None
 
     def restore(self, state: dict[str, Any] | None) -> None:
         """A checkpoint was loaded; goes on with what was in flight from the next step on."""
@@ -328,8 +330,8 @@ class Engine:
         if not agreement.everyone_here():
             return  # whoever asked goes on asking, until those in join() see it too
         self.open_gates()
-        if self.late and self.planned is not None:
-            flush(self.planned, self._inner, self.scales)
+        if late := self._late_plan:
+            flush(late, self._inner, self.scales)
         agreement.require_equal(self.facts())
         if self._observer.outdated(self._members()):
             self._observer.detach()
@@ -353,8 +355,8 @@ class Engine:
                 self._warned = True
                 _LOG.warning("%s", lateness(plan))
 
-    def _install(self, assignment: Assignment) -> None:
-        """The assignment at work from the beginning of its cycle."""
+    def _install(self, assignment: Assignment, sent: tuple[Sent, ...] = ()) -> None:
+        """The assignment at work from the beginning of its cycle; `sent`: in the cycles before."""
         self._drop_reducers()
         self._assignment = assignment
         prefix = f"deft.{self.number}.{self.epoch}"
@@ -363,6 +365,7 @@ class Engine:
             mean = takes_mean(self._inner, self.task.config.merge)
             route = Route(self.task.channel, self._pilot.links.opened, prefix, deadline_s, mean)
             self.planned = PlannedReducer(assignment.planned, assignment.plan, route, self.clock)
+            self.planned.sent_before = sent or self.planned.sent_before
             slot_of = {id(member): slot for slot, member in enumerate(assignment.planned)}
             self._observer.collector.set_sink(
                 self.planned.session, [slot_of.get(id(m), -1) for m in self._observer.members]

@@ -19,7 +19,7 @@ from typing import Final
 from deft_horovod.profile import LinkCost, LinkProfile, LinkSample
 from deft_horovod.record import Part, Record
 from deft_horovod.runtime.agreement import Agreement
-from deft_horovod.runtime.message_stream import Limits, Link, MessageStream
+from deft_horovod.runtime.message_stream import Allowance, Link, MessageStream
 from deft_horovod.solver.link_cost import fit_samples, residual
 from deft_horovod.solver.probe_plan import SMALLEST_BYTES, ProbePlan, probe_plan
 
@@ -57,25 +57,25 @@ class _Agreed(Record):
 
 
 def probe_links(
-    agreement: Agreement, links: Mapping[str, Link], prefix: str, limits: Limits
+    agreement: Agreement, links: Mapping[str, Link], prefix: str, allowance: Allowance
 ) -> tuple[LinkProfile, ...]:
     """The cost of every link, the same on all ranks.
 
     All ranks call it together, while no other message is on its way; `prefix` begins the names of
-    the messages. It takes `limits.budget_s` for each link, and as much again for all at once if
+    the messages. It takes `allowance.budget_s` for each link, and as much again for all at once if
     there are several.
     """
     if agreement.deciding:
-        _LOG.info("measuring links (%s), up to %g s each", ", ".join(links), limits.budget_s)
-    streams = [MessageStream(link, f"{prefix}.{name}", limits) for name, link in links.items()]
+        _LOG.info("measuring links (%s), up to %g s each", ", ".join(links), allowance.budget_s)
+    streams = [MessageStream(link, f"{prefix}.{name}", allowance) for name, link in links.items()]
     plans, alone = [], []
     for stream in streams:
-        plans.append(_first_look(agreement, stream, limits))
-        alone.append(_measure(agreement, stream, plans[-1], limits))
+        plans.append(_first_look(agreement, stream, allowance))
+        alone.append(_measure(agreement, stream, plans[-1], allowance))
     fits = _agree(agreement, alone)
     busy: Sequence[_Fit | None] = [None] * len(fits)
     if len(fits) > 1:
-        rounds = _busy_rounds(plans, [fit.cost for fit in fits], limits)
+        rounds = _busy_rounds(plans, [fit.cost for fit in fits], allowance)
         busy = _agree(agreement, _all_at_once(streams, plans, rounds))
     profiles = tuple(
         LinkProfile(
@@ -104,7 +104,7 @@ def describe(profile: LinkProfile) -> str:
     )
 
 
-def _first_look(agreement: Agreement, stream: MessageStream, limits: Limits) -> ProbePlan:
+def _first_look(agreement: Agreement, stream: MessageStream, allowance: Allowance) -> ProbePlan:
     """Growing messages, one at a time, until the next would take long; then what to send is decided
     for sizes that are not far from these."""
     samples: list[LinkSample] = []
@@ -112,20 +112,24 @@ def _first_look(agreement: Agreement, stream: MessageStream, limits: Limits) -> 
     go_on = True
     while go_on:
         before_us = samples[-1].time_us if samples else math.inf
-        time_us, fast = _look(agreement, stream, size_bytes, before_us, limits)
+        time_us, fast = _look(agreement, stream, size_bytes, before_us, allowance)
         samples.append(LinkSample(size_bytes=size_bytes, time_us=time_us))
         size_bytes *= _GROWTH
-        go_on = fast and size_bytes <= limits.largest_bytes
+        go_on = fast and size_bytes <= allowance.largest_bytes
     text = None
     rough = fit_samples(samples)
     if agreement.deciding and rough is not None:
-        largest_bytes = min(limits.largest_bytes, size_bytes)
-        text = probe_plan(rough, largest_bytes, limits.budget_s * _MEASURE_SHARE * _US).to_json()
+        largest_bytes = min(allowance.largest_bytes, size_bytes)
+        text = probe_plan(rough, largest_bytes, allowance.budget_s * _MEASURE_SHARE * _US).to_json()
     return ProbePlan.from_json(agreement.share(text))
 
 
 def _look(
-    agreement: Agreement, stream: MessageStream, size_bytes: int, before_us: float, limits: Limits
+    agreement: Agreement,
+    stream: MessageStream,
+    size_bytes: int,
+    before_us: float,
+    allowance: Allowance,
 ) -> tuple[float, bool]:
     """The time of a message, and whether the next larger one is fast enough: all that this one took
     longer than the one before is bytes. Of a few messages the fastest counts, as any of them may
@@ -136,19 +140,19 @@ def _look(
     for _ in range(_LOOKS):
         time_us = min(time_us, stream.run_us(size_bytes, 1), stream.run_us(size_bytes, 1))
         next_us = time_us + max(0.0, time_us - before_us) * _GROWTH
-        if _decided(agreement, next_us <= limits.budget_s * _LOOK_SHARE * _US):
+        if _decided(agreement, next_us <= allowance.budget_s * _LOOK_SHARE * _US):
             return time_us, True
     return time_us, False
 
 
 def _measure(
-    agreement: Agreement, stream: MessageStream, plan: ProbePlan, limits: Limits
+    agreement: Agreement, stream: MessageStream, plan: ProbePlan, allowance: Allowance
 ) -> _Samples:
     """The medians of rounds over the sizes; fewer rounds if they take longer than expected."""
     stream.reserve(max(plan.sizes_bytes))
-    ends_s = time.perf_counter() + limits.budget_s * _MEASURE_SHARE
+    ends_s = time.perf_counter() + allowance.budget_s * _MEASURE_SHARE
     for size_bytes in plan.sizes_bytes:
-        stream.run_us(size_bytes, min(plan.messages, limits.in_flight))
+        stream.run_us(size_bytes, min(plan.messages, allowance.in_flight))
     times_us: _TimesUs = {size: [] for size in plan.sizes_bytes}
     for number in range(plan.rounds):
         if number and not _decided(agreement, time.perf_counter() < ends_s):
@@ -186,12 +190,12 @@ def _round(stream: MessageStream, plan: ProbePlan, times_us: _TimesUs) -> None:
 
 
 def _busy_rounds(
-    plans: Sequence[ProbePlan], costs: Sequence[LinkCost], limits: Limits
+    plans: Sequence[ProbePlan], costs: Sequence[LinkCost], allowance: Allowance
 ) -> list[int]:
     """How often each link goes through its sizes so that all are busy for equally long."""
     round_us = [plan.round_us(cost) for plan, cost in zip(plans, costs, strict=True)]
     planned_us = max(plan.rounds * us for plan, us in zip(plans, round_us, strict=True))
-    longest_us = max(*round_us, min(planned_us, limits.budget_s * _US))
+    longest_us = max(*round_us, min(planned_us, allowance.budget_s * _US))
     return [min(_MOST_BUSY_ROUNDS, max(1, round(longest_us / max(us, 1.0)))) for us in round_us]
 
 

@@ -11,7 +11,7 @@ from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.link_probe import probe_links
 from deft_horovod.runtime.members import Member
-from deft_horovod.runtime.message_stream import Limits
+from deft_horovod.runtime.message_stream import Allowance
 from deft_horovod.runtime.planned_reducer import open_link
 from deft_horovod.runtime.second_link import open_second_link
 
@@ -51,10 +51,10 @@ class Links:
         """What each link costs, measured now; with nothing else in flight."""
         self._probes += 1
         largest = max((m.tensor.numel() * m.tensor.element_size() for m in members), default=0)
-        limits = Limits(
+        allowance = Allowance(
             budget_s=self._config.probe_s,
             deadline_s=self._config.deadline_s,
             largest_bytes=min(max(largest, 1 << 16), _LARGEST_PROBE_BYTES),
         )
         prefix = f"deft.{self._number}.probe.{self._probes}"
-        return probe_links(agreement, self.opened, prefix, limits)
+        return probe_links(agreement, self.opened, prefix, allowance)

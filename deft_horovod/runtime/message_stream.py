@@ -40,7 +40,7 @@ class Link(Protocol):
 
 
 @dataclass(frozen=True)
-class Limits:
+class Allowance:
     """How much measuring a link may take."""
 
     budget_s: float = 2.0
@@ -53,10 +53,10 @@ class Limits:
 class MessageStream:
     """Sends and waits, a few messages in flight; each size has names of its own."""
 
-    def __init__(self, link: Link, name: str, limits: Limits) -> None:
+    def __init__(self, link: Link, name: str, allowance: Allowance) -> None:
         self._link = link
         self._name = name
-        self._limits = limits
+        self._allowance = allowance
         self._scratch: list[torch.Tensor] = []
         self._stopped = False
 
@@ -69,20 +69,20 @@ class MessageStream:
         if self._scratch and self._scratch[0].numel() * _ITEM_BYTES >= size_bytes:
             return
         self._scratch = [
-            torch.zeros(size_bytes // _ITEM_BYTES, device=self._limits.device)
-            for _ in range(self._limits.in_flight)
+            torch.zeros(size_bytes // _ITEM_BYTES, device=self._allowance.device)
+            for _ in range(self._allowance.in_flight)
         ]
-        if self._limits.device.type == "cuda":
-            torch.cuda.synchronize(self._limits.device)
+        if self._allowance.device.type == "cuda":
+            torch.cuda.synchronize(self._allowance.device)
 
     def run_us(self, size_bytes: int, messages: int) -> float:
         """The time for each of some equal messages."""
         waiting: deque[tuple[str, Ticket]] = deque()
         began_s = time.perf_counter()
         for number in range(messages):
-            if len(waiting) == self._limits.in_flight:
+            if len(waiting) == self._allowance.in_flight:
                 self._wait(*waiting.popleft())
-            place = number % self._limits.in_flight
+            place = number % self._allowance.in_flight
             name = f"{self._name}.{size_bytes}.{place}"
             buffer = self._scratch[place][: size_bytes // _ITEM_BYTES]
             waiting.append((name, self._link.send(name, "all_reduce", buffer, buffer)))
@@ -91,7 +91,7 @@ class MessageStream:
         return (time.perf_counter() - began_s) * _US / messages
 
     def _wait(self, name: str, ticket: Ticket) -> None:
-        ends_s = time.monotonic() + self._limits.deadline_s
+        ends_s = time.monotonic() + self._allowance.deadline_s
         while True:
             try:
                 failure = ticket.wait(_SLICE_S)
@@ -107,7 +107,7 @@ class MessageStream:
         return explain(
             f"a link could not be measured: message '{name}' did not arrive",
             rank=stock.rank(),
-            observed=f"nothing within {self._limits.deadline_s:g} s",
+            observed=f"nothing within {self._allowance.deadline_s:g} s",
             expected="every rank sends it at the same boundary",
             action="look for the first rank that failed or is much slower; DEFT_DEADLINE_S "
             "changes the deadline",

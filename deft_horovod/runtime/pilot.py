@@ -17,9 +17,10 @@ import horovod.torch as stock
 import torch
 
 from deft_horovod import policies
+from deft_horovod.policies.limits import limits
 from deft_horovod.profile import LinkCost, Profile
 from deft_horovod.runtime.agreement import Agreement
-from deft_horovod.runtime.course import STOCK, Course, Leg, choose, limits, slowest
+from deft_horovod.runtime.course import STOCK, Course, Leg, choose, slowest
 from deft_horovod.runtime.drift import Drift
 from deft_horovod.runtime.links import Links
 from deft_horovod.runtime.members import Member
@@ -72,7 +73,7 @@ class Pilot:
 
     def _task_of(self, leg: Leg) -> Task:
         config = self._whole_task.config
-        allowed = limits(config, leg.policy)
+        allowed = limits(leg.policy, config)
         now = {
             "max_delay": allowed.max_delay if leg.late else 0,
             "max_merge": allowed.max_merge if leg.late else 1,
@@ -118,7 +119,7 @@ class Pilot:
         self,
         clock: StepClock,
         planned: PlannedReducer | None,
-        agreement: Agreement,
+        agree: Callable[[], Agreement],
         *,
         changed: bool,
         strays: bool,
@@ -134,7 +135,7 @@ class Pilot:
         # Without a plan there are no headers to ask in; the program is the same on all ranks.
         asked = changed if planned is None else planned.take_attention()
         if planned is None and self._may_drift and self._steps_with_plan % self._drift.steps == 0:
-            asked = agreement.union([wants])[0] or asked
+            asked = agree().union([wants])[0] or asked
         self._asked = self._asked or asked
         self.due = self.due or leg_over or asked
         return wants

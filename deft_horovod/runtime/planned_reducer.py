@@ -74,7 +74,7 @@ class PlannedReducer:
         self.plan = plan
         # Whether anything may be in flight at a boundary, apart from what gates hold.
         self.late = any(
-            g.apply_step > g.last_step or g.first_step < g.last_step for g in plan.generations
+            generation.delay > 0 or generation.merged > 1 for generation in plan.generations
         )
         self._mean_of_merged = route.mean_of_merged
         self._clock = clock

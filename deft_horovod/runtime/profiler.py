@@ -25,6 +25,7 @@ from deft_horovod.runtime.members import Member
 from deft_horovod.runtime.module_timer import ModuleTimer
 from deft_horovod.runtime.moments import Clock, HostClock, Moment, clock_for
 from deft_horovod.runtime.observation import Observer
+from deft_horovod.runtime.planning import dtype_name
 from deft_horovod.runtime.rank_report import rank_report
 from deft_horovod.runtime.step_record import Pass, StepRecord, StepTimes, backward_began, step_times
 from deft_horovod.solver.aggregate import RankReport, aggregate
@@ -194,7 +195,7 @@ def tensors_of(members: Sequence[Member]) -> tuple[Tensor, ...]:
         Tensor(
             name=member.name,
             shape=tuple(member.tensor.shape),
-            dtype=str(member.tensor.dtype).removeprefix("torch."),
+            dtype=dtype_name(member.tensor),
         )
         for member in members
     )

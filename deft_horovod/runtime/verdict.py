@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
-from deft_horovod.parameter import WIRE_ITEM_BYTES
 from deft_horovod.plan import Plan
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.course import STOCK
+from deft_horovod.solver.staleness import staleness
 
 _MS = 1e-3
 
 
 def lateness(plan: Plan) -> str:
     """A warning for plans that delay or merge updates."""
-    delay = max(g.apply_step - g.last_step for g in plan.generations)
-    merged = max(g.last_step - g.first_step + 1 for g in plan.generations)
+    delay = max(g.delay for g in plan.generations)
+    merged = max(g.merged for g in plan.generations)
     lag = f"come up to {delay} step{'' if delay == 1 else 's'} late"
     carry = f"carry up to {merged} steps"
     how = " and ".join(text for text, is_so in ((lag, delay > 0), (carry, merged > 1)) if is_so)
@@ -31,7 +32,7 @@ def verdict(
     """What the job does now, against stock Horovod in the same job, in one line."""
     compute, now = profile.compute_us * _MS, step_us * _MS
     before = trials_us.get((STOCK, False), profile.step_us) * _MS
-    sizes = {} if plan is None else _bytes_of_step(plan)
+    sizes = Counter() if plan is None else _bytes_of_step(plan)
     cost = profile.link
     sent = cost.beta_us_per_byte * sum(sizes.values()) * _MS if cost is not None else 0.0
     parts = [
@@ -56,20 +57,15 @@ def _trials(trials_us: Mapping[tuple[str, bool], float]) -> str:
     return f"tried, in ms: {' '.join(shown)}"
 
 
-def _bytes_of_step(plan: Plan) -> dict[tuple[int, int], float]:
-    """Bytes of one step's gradients by (delay, merged steps)."""
-    sizes: dict[tuple[int, int], float] = {}
-    for generation in plan.generations:
-        bucket = plan.buckets[generation.bucket]
-        item = WIRE_ITEM_BYTES[plan.arenas[bucket.arena].wire]
-        merged = generation.last_step - generation.first_step + 1
-        key = (generation.apply_step - generation.last_step, merged)
-        share = merged / plan.period  # of the steps of a cycle that it carries
-        sizes[key] = sizes.get(key, 0.0) + share * item * (bucket.end - bucket.begin)
+def _bytes_of_step(plan: Plan) -> Counter[tuple[int, int]]:
+    """Bytes of one step's gradients by (delay, merged steps); a gate makes nothing late."""
+    sizes: Counter[tuple[int, int]] = Counter()
+    for part in staleness(plan):
+        sizes[part.delay, part.merged] += part.bytes
     return sizes
 
 
-def _staleness(sizes: Mapping[tuple[int, int], float]) -> str:
+def _staleness(sizes: Mapping[tuple[int, int], int]) -> str:
     total = sum(sizes.values())
     late = {key: size for key, size in sizes.items() if key != (0, 1)}
     if not total:

@@ -27,6 +27,11 @@ class Limits:
         object.__setattr__(self, "max_delay", min(self.max_delay, LONGEST_PERIOD))
         object.__setattr__(self, "max_merge", min(self.max_merge, LONGEST_PERIOD))
 
+    @property
+    def late(self) -> bool:
+        """Whether anything but exact synchronous training is allowed."""
+        return self.max_delay > 0 or self.max_merge > 1
+
 
 @dataclass(frozen=True)
 class Choice:

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from deft_horovod.plan import Generation, Plan, Staleness
+from deft_horovod.plan import Plan, Staleness
 from deft_horovod.solver.costs import bucket_bytes
-
-
-def merged_steps(generation: Generation) -> int:
-    return generation.last_step - generation.first_step + 1
 
 
 def staleness(plan: Plan) -> tuple[Staleness, ...]:
@@ -18,9 +14,8 @@ def staleness(plan: Plan) -> tuple[Staleness, ...]:
     sizes = bucket_bytes(plan)
     found: Counter[tuple[int, int, bool]] = Counter()
     for generation in plan.generations:
-        merged = merged_steps(generation)
-        delay = generation.apply_step - generation.last_step
-        found[delay, merged, generation.gated] += sizes[generation.bucket] * merged
+        kind = (generation.delay, generation.merged, generation.gated)
+        found[kind] += sizes[generation.bucket] * generation.merged
     classes = []
     before = total = 0
     for (delay, merged, gated), period_bytes in sorted(found.items()):

@@ -19,7 +19,7 @@ from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.link_probe import probe_links
 from deft_horovod.runtime.members import Member
-from deft_horovod.runtime.message_stream import Limits
+from deft_horovod.runtime.message_stream import Allowance
 from deft_horovod.runtime.observation import Observer
 from deft_horovod.runtime.profiler import Profiler
 from deft_horovod.runtime.stock_reducer import StockReducer
@@ -172,7 +172,7 @@ def case_a_profile_that_differs_is_refused() -> None:
 
 
 def case_one_link() -> Any:
-    limits = Limits(deadline_s=_DEADLINE_S, largest_bytes=8 << 20)
+    limits = Allowance(deadline_s=_DEADLINE_S, largest_bytes=8 << 20)
     began_s = time.monotonic()
     links = probe_links(_agreement(), {"horovod": native.HorovodLink()}, "deft.0.probe", limits)
     took_s = time.monotonic() - began_s
@@ -180,14 +180,14 @@ def case_one_link() -> Any:
 
 
 def case_two_links() -> Any:
-    limits = Limits(budget_s=0.6, deadline_s=_DEADLINE_S, largest_bytes=1 << 20)
+    limits = Allowance(budget_s=0.6, deadline_s=_DEADLINE_S, largest_bytes=1 << 20)
     both = {name: native.HorovodLink() for name in ("one", "other")}
     links = probe_links(_agreement(), both, "deft.1.probe", limits)
     return [link.model_dump(mode="json") for link in links]
 
 
 def case_a_link_again_under_the_same_names() -> Any:
-    limits = Limits(budget_s=0.3, deadline_s=_DEADLINE_S, largest_bytes=1 << 16)
+    limits = Allowance(budget_s=0.3, deadline_s=_DEADLINE_S, largest_bytes=1 << 16)
     link = {"horovod": native.HorovodLink()}
     profiles = [probe_links(_agreement(), link, "deft.2.probe", limits) for _ in range(2)]
     return [profile[0].model_dump(mode="json") for profile in profiles]

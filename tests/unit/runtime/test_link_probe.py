@@ -8,7 +8,7 @@ import pytest
 
 from deft_horovod.profile import LinkCost, LinkProfile, LinkSample
 from deft_horovod.runtime.link_probe import describe, probe_links
-from deft_horovod.runtime.message_stream import Limits
+from deft_horovod.runtime.message_stream import Allowance
 from tests.unit.runtime.solo import Solo, as_ranks
 
 
@@ -62,7 +62,7 @@ class _End:
         return self._wire.send(self._rank, name, input.numel() * input.element_size())
 
 
-LIMITS = Limits(budget_s=1.0, deadline_s=10.0)
+LIMITS = Allowance(budget_s=1.0, deadline_s=10.0)
 
 
 def probed(size, wires, limits=LIMITS):
@@ -108,7 +108,7 @@ def test_a_link_that_is_slow_to_start_gets_large_messages_all_the_same():
 
 def test_messages_are_no_larger_than_what_matters():
     wire = Wire(1, 0.0005, 0.0)
-    ((link,),) = probed(1, {"fast": wire}, Limits(budget_s=1.0, largest_bytes=100_000))
+    ((link,),) = probed(1, {"fast": wire}, Allowance(budget_s=1.0, largest_bytes=100_000))
     assert max(size for _, size in wire.sent[0]) <= 100_016
     assert link.samples[-1].size_bytes == pytest.approx(100_000, rel=0.01)
 

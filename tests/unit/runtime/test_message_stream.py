@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from deft_horovod.errors import WaitTimeoutError
-from deft_horovod.runtime.message_stream import Limits, MessageStream
+from deft_horovod.runtime.message_stream import Allowance, MessageStream
 
 
 class Ticket:
@@ -49,14 +49,14 @@ class SlowLink:
 
 
 def test_the_time_is_that_of_one_message():
-    stream = MessageStream(SlowLink(0.01, 1e-6), "probe", Limits())
+    stream = MessageStream(SlowLink(0.01, 1e-6), "probe", Allowance())
     stream.reserve(10_000)
     assert stream.run_us(10_000, 4) == pytest.approx(20_000, rel=0.3)
 
 
 def test_a_few_are_in_flight_and_each_size_has_its_names():
     link = SlowLink(0.002)
-    stream = MessageStream(link, "probe", Limits(in_flight=2))
+    stream = MessageStream(link, "probe", Allowance(in_flight=2))
     stream.reserve(64)
     for _ in range(2):
         stream.run_us(64, 3)
@@ -68,7 +68,7 @@ def test_a_few_are_in_flight_and_each_size_has_its_names():
 
 def test_memory_grows_with_the_largest_message():
     link = SlowLink()
-    stream = MessageStream(link, "probe", Limits())
+    stream = MessageStream(link, "probe", Allowance())
     for size_bytes in (16, 4096, 64):
         stream.reserve(size_bytes)
         stream.run_us(size_bytes, 2)
@@ -77,14 +77,14 @@ def test_memory_grows_with_the_largest_message():
 
 def test_a_message_that_never_arrives_is_an_error_that_names_it(monkeypatch):
     monkeypatch.setattr(stock, "rank", lambda: 3)
-    stream = MessageStream(SlowLink(100.0), "probe", Limits(deadline_s=0.2))
+    stream = MessageStream(SlowLink(100.0), "probe", Allowance(deadline_s=0.2))
     stream.reserve(16)
     with pytest.raises(WaitTimeoutError, match=r"'probe.16.0' did not arrive[\s\S]*rank 3"):
         stream.run_us(16, 1)
 
 
 def test_a_failure_is_horovod_s():
-    stream = MessageStream(SlowLink(failure="a peer died"), "probe", Limits())
+    stream = MessageStream(SlowLink(failure="a peer died"), "probe", Allowance())
     stream.reserve(16)
     with pytest.raises(stock.HorovodInternalError, match="a peer died"):
         stream.run_us(16, 1)
@@ -92,7 +92,7 @@ def test_a_failure_is_horovod_s():
 
 def test_who_waits_on_another_thread_can_be_stopped(monkeypatch):
     monkeypatch.setattr(stock, "rank", lambda: 0)
-    stream = MessageStream(SlowLink(100.0), "probe", Limits())
+    stream = MessageStream(SlowLink(100.0), "probe", Allowance())
     stream.reserve(16)
     errors = []
 
@@ -113,7 +113,7 @@ def test_who_waits_on_another_thread_can_be_stopped(monkeypatch):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_memory_can_be_that_of_a_gpu():
     link = SlowLink()
-    stream = MessageStream(link, "probe", Limits(device=torch.device("cuda")))
+    stream = MessageStream(link, "probe", Allowance(device=torch.device("cuda")))
     stream.reserve(1024)
     stream.run_us(1024, 1)
     assert link.sent == [("probe.1024.0", 1024)]
