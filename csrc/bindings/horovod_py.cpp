@@ -1,4 +1,6 @@
-// HorovodLink and the ABI check.
+// Horovod's queue as a link, and the ABI check.
+#include "core/ordered_link.h"
+
 #include "bindings/bindings.h"
 #include "horovod/abi_check.h"
 #include "horovod/horovod_link.h"
@@ -10,14 +12,14 @@ namespace deft {
 
 namespace {
 
-std::shared_ptr<HorovodLink> make_link(std::int32_t process_set_id, bool average, double prescale,
+std::shared_ptr<OrderedLink> make_link(std::int32_t process_set_id, bool average, double prescale,
                                        double postscale) {
   HorovodLinkOptions options;
   options.process_set_id = process_set_id;
   options.reduction = average ? Reduction::kAverage : Reduction::kSum;
   options.prescale = prescale;
   options.postscale = postscale;
-  return std::make_shared<HorovodLink>(options, torch_allocator());
+  return std::make_shared<OrderedLink>(std::make_shared<HorovodLink>(options, torch_allocator()));
 }
 
 }  // namespace
@@ -29,7 +31,7 @@ void bind_horovod(py::module_& module) {
       .def_readonly("loaded", &AbiFact::loaded)
       .def_property_readonly("matches", &AbiFact::matches);
   module.def("abi_facts", &abi_facts, py::arg("horovod_version"), py::arg("torch_version"));
-  py::class_<HorovodLink, Link, std::shared_ptr<HorovodLink>>(module, "HorovodLink",
+  py::class_<OrderedLink, Link, std::shared_ptr<OrderedLink>>(module, "HorovodLink",
                                                               "Messages through Horovod's queue.")
       .def(py::init(&make_link), py::arg("process_set_id") = 0, py::arg("average") = true,
            py::arg("prescale") = 1.0, py::arg("postscale") = 1.0);

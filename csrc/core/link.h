@@ -30,6 +30,8 @@ struct Message {
   std::int32_t root = 0;
   // Messages of different colours must not be fused into one; the same on all ranks.
   std::int32_t colour = 0;
+  // Must not overtake those handed over before it; only where all ranks hand over the same order.
+  bool in_order = false;
   std::int32_t device = -1;            // -1: host memory
   std::shared_ptr<ReadySignal> ready;  // null: already there
   std::shared_ptr<void> owner;         // keeps the memory until the link is done with it

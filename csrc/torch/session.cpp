@@ -102,12 +102,15 @@ Message Session::message(std::int32_t task, std::int32_t buffer) const {
   const Arena& memory = arenas_[static_cast<std::size_t>(buffer)][a];
 
   Message message;
-  message.name = options_.prefix + ".b" + std::to_string(b) + "." + name_of(spec.op) + "." +
-                 std::to_string(buffer);
+  const LinkSpec& link = plan_.links[static_cast<std::size_t>(spec.link)];
+  message.in_order = link.plan_order;
+  message.name = options_.prefix + ".t" + std::to_string(task);
+  // In order, a message is never in flight twice, and its name has one place in the order.
+  if (!message.in_order) message.name += "." + std::to_string(buffer);
   message.op = spec.op;
   message.dtype = plan_.arenas[a].wire;
   message.root = spec.root;
-  message.colour = plan_.links[static_cast<std::size_t>(spec.link)].fusion ? 0 : task % kColours;
+  message.colour = link.fusion ? 0 : task % kColours;
   message.device = memory.device();
   message.owner = memory.owner();
   message.ready = signals_[static_cast<std::size_t>(buffer)][b];

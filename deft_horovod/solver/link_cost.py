@@ -63,17 +63,18 @@ def fit_link(samples: Sequence[Sample]) -> LinkCost | None:
 def fit_samples(samples: Sequence[LinkSample]) -> LinkCost | None:
     """``alpha + beta * bytes`` through the medians of each size, neither below zero.
 
-    What counts is how far off the line a time is as a share of itself, so that small messages say
-    as much as large ones. Times that stay far off say less (Huber's weights). None without samples.
+    Links are no exact lines. What counts is the square of how far off a time is over the time: a
+    plan adds times up, so that large messages matter more; but the larger they are, the more they
+    scatter. Times that stay far off say less (Huber's weights). None without samples.
     """
     if not samples:
         return None
     sizes = np.array([float(sample.size_bytes) for sample in samples])
     times = np.maximum([sample.time_us for sample in samples], _SHORTEST_US)
-    weights = 1.0 / times**2
+    weights = 1.0 / times
     cost = _weighted_line(sizes, times, weights)
     for _ in range(_REWEIGHTINGS):
-        off = np.abs(cost.alpha_us + cost.beta_us_per_byte * sizes - times) / times
+        off = np.abs(cost.alpha_us + cost.beta_us_per_byte * sizes - times) / np.sqrt(times)
         tolerated = _TOLERATED_SPREADS * float(np.median(off))
         if not tolerated > _EXACT:
             break

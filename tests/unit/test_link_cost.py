@@ -157,7 +157,7 @@ def test_one_time_that_is_far_off_hardly_matters(spoilt):
     assert residual(samples, cost) > 1.0
 
 
-def test_small_messages_say_as_much_as_large_ones():
+def test_large_messages_do_not_drown_small_ones():
     """Large ones are off by more microseconds than a small one takes."""
     wrong = [1.1, 0.9] * 5
     samples = [
@@ -167,6 +167,18 @@ def test_small_messages_say_as_much_as_large_ones():
     cost = fit_samples(samples)
     assert cost.alpha_us == pytest.approx(1000.0, rel=0.1)
     assert cost.beta_us_per_byte == pytest.approx(1 / 60, rel=0.15)
+
+
+def test_where_a_link_is_no_line_large_messages_are_met_best():
+    """Small ones wait for the next cycle whatever their size; no line meets all of them."""
+    samples = [
+        s.model_copy(update={"time_us": max(s.time_us, 1150.0)})
+        for s in exact(EIGHT, 600.0, 1 / 40)
+    ]
+    cost = fit_samples(samples)
+    assert residual(samples, cost) > 0.1
+    assert residual(samples[-2:], cost) < 0.03
+    assert cost.alpha_us == pytest.approx(1000.0, rel=0.2)
 
 
 def test_without_samples_nothing_is_off():
