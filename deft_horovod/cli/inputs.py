@@ -1,0 +1,71 @@
+"""What subcommands read: profiles, and requests to a policy made from them."""
+
+from __future__ import annotations
+
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import click
+
+from deft_horovod.config import Config
+from deft_horovod.errors import NotSupportedError, PlanError, explain
+from deft_horovod.parameter import WIRES, Parameter
+from deft_horovod.policies.base import Request
+from deft_horovod.profile import Profile
+
+
+class ProfileFile(click.ParamType[Profile]):
+    """A profile, by the name of its file."""
+
+    name = "profile.json"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, Profile):
+            return value
+        path = Path(value)
+        if not path.is_file():
+            self.fail(f"there is no file {path}; `deft-profile run` writes one", param, ctx)
+        return Profile.load(path)
+
+
+def parameters_of(profile: Profile, device: str = "cpu") -> tuple[Parameter, ...]:
+    """The parameters that a profile names, as they travel without compression."""
+    if not profile.tensors and profile.ready_order:
+        raise PlanError(
+            explain(
+                "a profile does not say what its parameters are",
+                observed="no tensors",
+                expected=f"{len(profile.ready_order)} of them, with shapes and dtypes",
+                action="take the profile anew with `deft-profile run`",
+            )
+        )
+    return tuple(
+        Parameter(
+            name=tensor.name,
+            elements=prod(tensor.shape),
+            dtype=tensor.dtype,
+            wire=_wire(tensor.name, tensor.dtype),
+            device=device,
+        )
+        for tensor in profile.tensors
+    )
+
+
+def request_of(profile: Profile, config: Config, device: str = "cpu") -> Request:
+    """What a policy is asked when the job has these measurements and options."""
+    return Request(parameters_of(profile, device), profile, config)
+
+
+def _wire(name: str, dtype: str) -> str:
+    wires = WIRES.get(dtype)
+    if wires is None:
+        raise NotSupportedError(
+            explain(
+                "a gradient of this kind cannot travel",
+                tensor=name,
+                observed=dtype,
+                expected=" or ".join(WIRES),
+            )
+        )
+    return wires[0]

@@ -1,0 +1,108 @@
+"""deft-profile plan: what a policy would do with a profiled job."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from deft_horovod import policies
+from deft_horovod.cli.inputs import ProfileFile, request_of
+from deft_horovod.cli.output import Output, output_options, write
+from deft_horovod.config import Config
+from deft_horovod.errors import NotSupportedError
+from deft_horovod.plan import Plan
+from deft_horovod.plan_picture import draw
+from deft_horovod.profile import Profile
+from deft_horovod.solver.prediction import predict
+
+_PICTURES: Final = (".png", ".svg", ".pdf")
+
+
+def _picture(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
+    if value is not None and value.suffix not in _PICTURES:
+        raise click.BadParameter(f"the name has to end in one of {', '.join(_PICTURES)}")
+    return value
+
+
+@click.command(name="plan")
+@click.argument("profile", type=ProfileFile())
+@click.option(
+    "--policy",
+    type=click.Choice([name for name, p in policies.registry().items() if p.uses_executor]),
+    default="least_stale",
+    show_default=True,
+    help="`auto` would plan what least_stale plans, if the trials in the job choose it.",
+)
+@click.option("--max-delay", type=click.IntRange(0), help="Steps that an update may come late.")
+@click.option("--max-merge", type=click.IntRange(1), help="Steps that may travel as one sum.")
+@click.option(
+    "--links",
+    help="Names of the links to use, separated by commas.  [default: all that were measured]",
+)
+@click.option(
+    "--device",
+    default="cpu",
+    show_default=True,
+    help="Type of the device that has the parameters, for a plan that a job is to run.",
+)
+@click.option(
+    "--save",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the plan to a file that `plan_file` reads.",
+)
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    callback=_picture,
+    help="Draw the timeline (.png, .svg, .pdf); needs the extra `plot`.",
+)
+@output_options
+def command(
+    profile: Profile, output: Output, save: Path | None, plot: Path | None, **options: Any
+) -> None:
+    """Plans for a profiled job, and says in words when each gradient would travel."""
+    output.require_free(save, plot)
+    plan = planned(profile, **options)
+    if save is not None:
+        write(save, plan.to_json() + "\n")
+    if plot is not None:
+        content = BytesIO()
+        draw(plan, profile).savefig(content, format=plot.suffix[1:])
+        write(plot, content.getvalue())
+    output.show(plan.model_dump(mode="json"), plan.describe())
+
+
+def planned(
+    profile: Profile,
+    *,
+    policy: str,
+    max_delay: int | None = None,
+    max_merge: int | None = None,
+    links: str | None = None,
+    device: str = "cpu",
+) -> Plan:
+    """The plan of a policy, with its prediction."""
+    if not profile.links:
+        raise NotSupportedError(
+            "the profile has no link, so there is nothing to plan for; take it with two ranks or "
+            "more (`deft-profile run -np 2 -- ...`)"
+        )
+    if links is not None:
+        profile = with_links(profile, links.split(","))
+    config = Config.model_validate({"max_delay": max_delay, "max_merge": max_merge})
+    plan = policies.get(policy).plan(request_of(profile, config, device))
+    return plan if plan.prediction is not None else predict(plan, profile)
+
+
+def with_links(profile: Profile, names: list[str]) -> Profile:
+    """The profile with these links only, in this order."""
+    known = {link.name: link for link in profile.links}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise click.UsageError(
+            f"the profile has no link {', '.join(unknown)}; it has {', '.join(known)}"
+        )
+    return profile.model_copy(update={"links": tuple(known[name] for name in names)})
