@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from deft_horovod.errors import DeftError, NotSupportedError, explain
+from deft_horovod.drawing import new_figure
+from deft_horovod.errors import DeftError
 from deft_horovod.plan import Plan
 from deft_horovod.plan_words import generation_class
 from deft_horovod.profile import Profile
@@ -42,7 +43,6 @@ _FEWEST_STEPS: Final = 2
 _WIDTH_INCHES: Final = 13.0
 _ROW_INCHES: Final = 0.75
 _LEFT_INCHES, _RIGHT_INCHES, _TOP_INCHES, _BOTTOM_INCHES = 1.4, 0.3, 0.6, 0.8
-_DPI: Final = 120
 _LABEL_POINTS: Final = 7.0
 # Of a letter in the default font, in units of its size; with some air around.
 _LETTER_WIDTH: Final = 0.66
@@ -89,24 +89,13 @@ def _periods(plan: Plan) -> int:
 
 def draw(plan: Plan, profile: Profile) -> Figure:
     """A figure that belongs to no window; `savefig` writes it."""
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise NotSupportedError(
-            explain(
-                "pictures of plans need matplotlib",
-                observed=error,
-                expected="matplotlib 3.8 or later",
-                action="pip install 'deft_horovod[plot]'",
-            )
-        ) from None
     timeline = simulate(plan, profile)
     used = sorted({task.link for task in plan.tasks})
     rows = {0: 0, **{link + 1: row for row, link in enumerate(used, start=1)}}
     shown = [replace(bar, row=rows[bar.row]) for bar in bars(plan, timeline)]
     height = _TOP_INCHES + _BOTTOM_INCHES + _ROW_INCHES * len(rows)
     left, bottom = _LEFT_INCHES / _WIDTH_INCHES, _BOTTOM_INCHES / height
-    figure = Figure(figsize=(_WIDTH_INCHES, height), dpi=_DPI)
+    figure = new_figure(_WIDTH_INCHES, height)
     axes = figure.add_axes(
         (
             left,

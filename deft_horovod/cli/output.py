@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 import click
 from rich.console import Console, RenderableType
 
+from deft_horovod.drawing import FORMATS
+
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 PLAIN_WIDTH = 160  # columns of a table that goes to a file
@@ -92,3 +94,20 @@ def output_options(command: _Command) -> Callable[..., Any]:
         return command(output=Output(as_json, path, force), **rest)
 
     return with_output
+
+
+def plot_option(what: str) -> Callable[[_Command], _Command]:
+    """Adds --plot; the command gets a `plot` that is None or a name that can be drawn to."""
+    endings = ", ".join(f".{kind}" for kind in FORMATS)
+
+    def checked(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
+        if value is not None and value.suffix[1:] not in FORMATS:
+            raise click.BadParameter(f"the name has to end in one of {endings}")
+        return value
+
+    return click.option(
+        "--plot",
+        type=click.Path(dir_okay=False, path_type=Path),
+        callback=checked,
+        help=f"{what} ({endings}); needs the extra `plot`.",
+    )

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from io import BytesIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from deft_horovod import policies
 from deft_horovod.cli.inputs import ProfileFile, request_of
-from deft_horovod.cli.output import Output, output_options, write
+from deft_horovod.cli.output import Output, output_options, plot_option, write
 from deft_horovod.config import Config
+from deft_horovod.drawing import picture
 from deft_horovod.errors import NotSupportedError
 from deft_horovod.plan import Plan
 from deft_horovod.plan_picture import draw
 from deft_horovod.profile import Profile
 from deft_horovod.solver.prediction import predict
-
-_PICTURES: Final = (".png", ".svg", ".pdf")
-
-
-def _picture(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
-    if value is not None and value.suffix not in _PICTURES:
-        raise click.BadParameter(f"the name has to end in one of {', '.join(_PICTURES)}")
-    return value
 
 
 @click.command(name="plan")
@@ -53,12 +45,7 @@ def _picture(_: click.Context, __: click.Parameter, value: Path | None) -> Path 
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the plan to a file that `plan_file` reads.",
 )
-@click.option(
-    "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
-    callback=_picture,
-    help="Draw the timeline (.png, .svg, .pdf); needs the extra `plot`.",
-)
+@plot_option("Draw the timeline")
 @output_options
 def command(
     profile: Profile, output: Output, save: Path | None, plot: Path | None, **options: Any
@@ -69,9 +56,7 @@ def command(
     if save is not None:
         write(save, plan.to_json() + "\n")
     if plot is not None:
-        content = BytesIO()
-        draw(plan, profile).savefig(content, format=plot.suffix[1:])
-        write(plot, content.getvalue())
+        write(plot, picture(draw(plan, profile), plot.suffix[1:]))
     output.show(plan.model_dump(mode="json"), plan.describe())
 
 

@@ -1,0 +1,116 @@
+"""Outlook: what a policy would do on a cluster, beside stock Horovod and what none could beat."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from deft_horovod.plan import Prediction
+from deft_horovod.policies import Policy, Request
+from deft_horovod.policies.limits import limits
+from deft_horovod.policies.stock import Stock
+from deft_horovod.simulate.cluster import Cluster, on_cluster
+from deft_horovod.simulate.stock import simulate_stock
+from deft_horovod.solver.bounds import bound_us
+from deft_horovod.solver.prediction import predict
+from deft_horovod.solver.problem import Limits
+
+SYNCHRONOUS: Final = Limits(max_delay=0, max_merge=1)
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """One policy on one cluster."""
+
+    policy: str
+    ranks: int
+    link: str
+    compute_us: float
+    step_us: float
+    floor_us: float  # no plan that is as late as this policy may be takes less
+    stock_us: float  # a step of stock Horovod on the same cluster
+    staleness_steps: float = 0.0  # from a gradient to its update, the mean over the bytes
+    updates_per_step: float = 1.0
+
+    @property
+    def exposed_us(self) -> float:
+        return max(0.0, self.step_us - self.compute_us)
+
+    @property
+    def speedup(self) -> float:
+        """Over stock Horovod."""
+        return self.stock_us / self.step_us if self.step_us > 0.0 else 1.0
+
+    @property
+    def efficiency(self) -> float:
+        """Of the time, the share in which ranks compute."""
+        return self.compute_us / self.step_us if self.step_us > 0.0 else 1.0
+
+    @property
+    def highest_efficiency(self) -> float:
+        """By the floor."""
+        return self.compute_us / self.floor_us if self.floor_us > 0.0 else 1.0
+
+    def to_data(self) -> dict[str, Any]:
+        return {
+            **asdict(self),
+            "exposed_us": self.exposed_us,
+            "speedup": self.speedup,
+            "efficiency": self.efficiency,
+            "highest_efficiency": self.highest_efficiency,
+        }
+
+
+class Scenario:
+    """A job on a cluster. What all policies share is worked out once."""
+
+    def __init__(self, request: Request, cluster: Cluster) -> None:
+        """`request`: with the profile as it was measured."""
+        self.cluster = cluster
+        self._request = replace(request, profile=on_cluster(request.profile, cluster))
+        self._stock = simulate_stock(request.parameters, self._request.profile)
+        self._floors_us: dict[Limits, float] = {}
+
+    def outlook(self, policy: Policy) -> Outlook:
+        found = Outlook(
+            policy=policy.name,
+            ranks=self.cluster.ranks,
+            link=self.cluster.link,
+            compute_us=self._request.profile.compute_us,
+            step_us=self._stock.step_us,
+            floor_us=self._floor_us(allowed_limits(policy, self._request)),
+            stock_us=self._stock.step_us,
+        )
+        if policy.name == Stock.name:
+            return found
+        prediction = self._prediction(policy)
+        return replace(
+            found,
+            step_us=prediction.step_us,
+            staleness_steps=_mean_staleness(prediction),
+            updates_per_step=prediction.updates_per_step,
+        )
+
+    def _prediction(self, policy: Policy) -> Prediction:
+        plan = policy.plan(self._request)
+        if plan.prediction is None:
+            plan = predict(plan, self._request.profile)
+        assert plan.prediction is not None  # noqa: S101 (it was just made)
+        return plan.prediction
+
+    def _floor_us(self, allowed: Limits) -> float:
+        if allowed not in self._floors_us:
+            request = self._request
+            self._floors_us[allowed] = bound_us(request.parameters, request.profile, allowed)
+        return self._floors_us[allowed]
+
+
+def allowed_limits(policy: Policy, request: Request) -> Limits:
+    """How late a policy may be: only those that plan from a whole profile look at the options."""
+    return limits(policy.name, request.config) if policy.measures else SYNCHRONOUS
+
+
+def _mean_staleness(prediction: Prediction) -> float:
+    total = sum(kind.bytes for kind in prediction.staleness)
+    late = sum(kind.bytes * (kind.delay + (kind.merged - 1) / 2) for kind in prediction.staleness)
+    return late / total if total else 0.0
