@@ -1,8 +1,8 @@
 """A picture of how policies scale: efficiency over the number of ranks, and over the link's rate.
 
-The upper row has a panel for each link, the lower one a panel for each number of ranks; a row whose
-axis would have one value only is left out, unless nothing else is left. Dashed lines are the floors:
-what no plan can beat, synchronous or as late as allowed.
+The upper row has a panel for each link, the lower one a panel for each number of ranks; a row
+whose axis would have one value only is left out, unless nothing else is left. Dashed lines are the
+floors: what no plan can beat, synchronous or as late as allowed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COLOURS: Final = MappingProxyType(
 _OTHER: Final = "#0072b2"
 _FLOOR: Final = "#999999"
 _PANEL_INCHES: Final = (4.0, 3.0)
-_LEGEND_INCHES: Final = 0.7
+_LEGEND_INCHES: Final = 0.5
 
 Number = Callable[[Outlook], float]
 

@@ -10,7 +10,11 @@ from deft_horovod.policies import Policy, Request
 from deft_horovod.policies.limits import limits
 from deft_horovod.policies.stock import Stock
 from deft_horovod.simulate.cluster import Cluster, on_cluster
-from deft_horovod.simulate.stock import simulate_stock
+from deft_horovod.simulate.stock import (
+    is_left_to_horovod,
+    simulate_handed_over,
+    simulate_stock,
+)
 from deft_horovod.solver.bounds import bound_us
 from deft_horovod.solver.prediction import predict
 from deft_horovod.solver.problem import Limits
@@ -83,20 +87,20 @@ class Scenario:
         )
         if policy.name == Stock.name:
             return found
-        prediction = self._prediction(policy)
+        plan = policy.plan(self._request)
+        if is_left_to_horovod(plan):
+            step = simulate_handed_over(plan, self._request.profile)
+            return replace(found, step_us=step.step_us)
+        if plan.prediction is None:
+            plan = predict(plan, self._request.profile)
+        prediction = plan.prediction
+        assert prediction is not None  # noqa: S101 (it was just made)
         return replace(
             found,
             step_us=prediction.step_us,
             staleness_steps=_mean_staleness(prediction),
             updates_per_step=prediction.updates_per_step,
         )
-
-    def _prediction(self, policy: Policy) -> Prediction:
-        plan = policy.plan(self._request)
-        if plan.prediction is None:
-            plan = predict(plan, self._request.profile)
-        assert plan.prediction is not None  # noqa: S101 (it was just made)
-        return plan.prediction
 
     def _floor_us(self, allowed: Limits) -> float:
         if allowed not in self._floors_us:

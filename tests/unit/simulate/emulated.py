@@ -1,4 +1,4 @@
-"""The benchmarks' emulated models as profiles: what their device computes, what their link costs."""
+"""The benchmarks' emulated models as profiles: what they compute, what their link costs."""
 
 import json
 from pathlib import Path
