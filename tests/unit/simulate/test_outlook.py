@@ -1,0 +1,89 @@
+import time
+
+import pytest
+
+from deft_horovod import policies
+from deft_horovod.policies import registry
+from deft_horovod.simulate.cluster import Cluster
+from deft_horovod.simulate.outlook import SYNCHRONOUS, Outlook, Scenario, allowed_limits
+from deft_horovod.solver.problem import Limits
+from deft_horovod.solver.timeline import simulate
+from tests.unit.models import request as model
+from tests.unit.simulate import large
+
+NAMES = [name for name in registry() if name != "auto"]
+SECONDS = 10.0  # of one core, for a thousand tensors under all policies
+
+
+def test_shares_of_an_outlook():
+    one = Outlook("x", 4, "1gbit", compute_us=80.0, step_us=100.0, floor_us=90.0, stock_us=150.0)
+    assert (one.exposed_us, one.speedup, one.efficiency) == (20.0, 1.5, 0.8)
+    assert one.highest_efficiency == pytest.approx(8 / 9)
+    data = one.to_data()
+    assert (data["policy"], data["exposed_us"], data["speedup"]) == ("x", 20.0, 1.5)
+
+
+def test_nothing_to_compute_is_no_division_by_zero():
+    one = Outlook("x", 2, "1gbit", compute_us=0.0, step_us=0.0, floor_us=0.0, stock_us=0.0)
+    assert (one.speedup, one.efficiency, one.highest_efficiency) == (1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("name", ["vgg19", "resnet101", "gpt2"])
+@pytest.mark.parametrize("options", [{}, {"max_delay": 1, "max_merge": 4}])
+def test_no_policy_beats_its_floor(name, options):
+    request = model(name, 1.0, **options)
+    scenario = Scenario(request, Cluster(64, 2e8))
+    found = [scenario.outlook(policies.get(policy)) for policy in NAMES]
+    for outlook in found:
+        assert outlook.step_us >= outlook.floor_us * (1 - 1e-9)
+        assert outlook.floor_us >= outlook.compute_us
+        assert 0.0 < outlook.efficiency <= outlook.highest_efficiency * (1 + 1e-9) <= 1 + 1e-8
+    late = {outlook.policy for outlook in found if outlook.staleness_steps > 0.0}
+    assert late <= ({"deft", "least_stale"} if options else {"deft"})
+
+
+def test_stock_is_the_base():
+    scenario = Scenario(model("vgg19", 1.0), Cluster(16, 1e9))
+    stock = scenario.outlook(policies.get("stock"))
+    assert stock.speedup == 1.0
+    assert all(scenario.outlook(policies.get(n)).stock_us == stock.step_us for n in NAMES)
+
+
+def test_plans_take_what_the_timeline_says():
+    request = model("gpt2", 1.0)
+    request = type(request)(
+        request.parameters, request.profile.model_copy(update={"size": 4}), request.config
+    )
+    outlook = Scenario(request, Cluster(4)).outlook(policies.get("priority"))
+    plan = policies.get("priority").plan(request)
+    assert outlook.step_us == simulate(plan, request.profile).step_us
+
+
+def test_options_count_only_for_those_who_look_at_them():
+    request = model("vgg19", 1.0, max_delay=2, max_merge=3)
+    limits = {name: allowed_limits(policies.get(name), request) for name in NAMES}
+    late = {name for name, allowed in limits.items() if allowed == Limits(2, 3)}
+    assert late == {"deft", "least_stale"}
+    assert all(limits[name] == SYNCHRONOUS for name in set(NAMES) - late)
+
+
+@pytest.mark.parametrize("efficiency", ["ranks", "rate"])
+def test_stock_horovod_scales_worse_with_more_ranks_and_better_with_faster_links(efficiency):
+    request = model("vgg19", 1.0)
+    clusters = {
+        "ranks": [Cluster(ranks, 1e9) for ranks in (1024, 256, 16, 2)],
+        "rate": [Cluster(16, rate) for rate in (1e8, 1e9, 1e10, 1e11)],
+    }[efficiency]
+    stock = policies.get("stock")
+    found = [Scenario(request, cluster).outlook(stock).efficiency for cluster in clusters]
+    assert found == sorted(found)
+
+
+@pytest.mark.parametrize("options", [{}, {"max_delay": 1, "max_merge": 4}])
+def test_a_thousand_tensors_on_a_thousand_ranks_take_seconds(options):
+    request = large.request(1_000, **options)
+    scenario = Scenario(request, Cluster(1024))
+    began = time.process_time()
+    found = [scenario.outlook(policies.get(name)) for name in NAMES]
+    assert time.process_time() - began < SECONDS
+    assert all(outlook.step_us >= outlook.compute_us for outlook in found)
