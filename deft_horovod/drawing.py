@@ -16,8 +16,16 @@ FORMATS: Final = ("png", "svg", "pdf")
 
 def new_figure(width_inches: float, height_inches: float) -> Figure:
     """An empty one; `savefig` writes it."""
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width_inches, height_inches), dpi=DPI)
+
+
+def require_matplotlib() -> None:
+    """Says what to install where it is missing."""
     try:
-        from matplotlib.figure import Figure
+        import matplotlib.figure  # noqa: F401
     except ModuleNotFoundError as error:
         raise NotSupportedError(
             explain(
@@ -27,7 +35,6 @@ def new_figure(width_inches: float, height_inches: float) -> Figure:
                 action="pip install 'deft_horovod[plot]'",
             )
         ) from None
-    return Figure(figsize=(width_inches, height_inches), dpi=DPI)
 
 
 def picture(figure: Figure, kind: str) -> bytes:

@@ -65,14 +65,14 @@ def rendered(table: LayerTable, rows: Sequence[LayerRow]) -> Table:
     links = [*table.communication_us]
     shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), show_footer=True)
     shown.add_column("layer", f"{len(table.rows)} layers", overflow="fold", min_width=10)
-    shown.add_column("type")
+    shown.add_column("type", overflow="fold", min_width=6)
     numbers = [
-        ("tensors", str(sum(row.parameters for row in table.rows))),
+        ("ten-\nsors", str(sum(row.parameters for row in table.rows))),
         ("size", size_text(table.bytes)),
         ("share", ""),
         ("forward\nms", f"{table.forward_us * _MS:.2f}"),
-        ("backward\nms", f"{table.backward_us * _MS:.2f}"),
-        ("ready at\nms", ""),
+        ("back-\nward ms", f"{table.backward_us * _MS:.2f}"),
+        ("ready\nms", ""),
         *((f"{link}\nms", f"{table.communication_us[link] * _MS:.2f}") for link in links),
     ]
     for title, total in numbers:

@@ -19,7 +19,7 @@ from deft_horovod.cli.lists import CommaList
 from deft_horovod.cli.output import Output, output_options, plot_option, write
 from deft_horovod.cli.scaling_picture import draw
 from deft_horovod.config import Config
-from deft_horovod.drawing import picture
+from deft_horovod.drawing import picture, require_matplotlib
 from deft_horovod.errors import ConfigError
 from deft_horovod.policies import Policy, Request
 from deft_horovod.profile import Profile
@@ -104,6 +104,8 @@ def command(
     it is). `floor` is what no plan that is as late as the policy may be could go below.
     """
     output.require_free(plot)
+    if plot is not None:
+        require_matplotlib()  # before the work
     latency_us = float(options.pop("latency_us") or 0.0)
     request = request_of(profile, Config.model_validate(options))
     clusters = [Cluster(count, rate, latency_us) for rate, count in product(rates or [None], ranks)]
@@ -123,7 +125,8 @@ def outlooks(
     request: Request, clusters: Sequence[Cluster], names: Sequence[str]
 ) -> Iterator[Outlook]:
     """By cluster, then by policy. Of `all` those are left out that the options rule out."""
-    chosen = [*_simulated().values()] if ALL in names else [policies.get(name) for name in names]
+    wanted = _simulated() if ALL in names else dict.fromkeys(names)
+    chosen = [policies.get(name) for name in wanted]
     chosen = [policy for policy in chosen if ALL not in names or _is_possible(policy, request)]
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:

@@ -11,7 +11,10 @@ COST = LinkCost(alpha_us=1_000.0, beta_us_per_byte=0.01)
 BUSY = LinkCost(alpha_us=1_500.0, beta_us_per_byte=0.02)
 
 
-def profile(size=4, links=(LinkProfile(name="horovod", cost=COST),)):
+ALONE = (LinkProfile(name="horovod", cost=COST),)
+
+
+def profile(size=4, links=ALONE):
     assumed = Profile.assumed(3)
     return assumed.model_copy(update={"size": size, "links": links, "step_us": 99.0})
 

@@ -1,0 +1,54 @@
+import click
+import pytest
+
+from deft_horovod.cli.inputs import ProfileFile, parameters_of, request_of
+from deft_horovod.config import Config
+from deft_horovod.errors import NotSupportedError, PlanError
+from deft_horovod.profile import Profile, Tensor
+from tests.unit.cli.example import profile, saved
+
+
+def test_profiles_are_read_from_files(tmp_path):
+    read = ProfileFile().convert(saved(tmp_path), None, None)
+    assert read == profile()
+    assert ProfileFile().convert(read, None, None) is read
+
+
+def test_a_missing_file_is_a_mistake_in_the_command(tmp_path):
+    with pytest.raises(click.BadParameter, match="there is no file"):
+        ProfileFile().convert(str(tmp_path / "none.json"), None, None)
+    with pytest.raises(click.BadParameter, match="there is no file"):
+        ProfileFile().convert(str(tmp_path), None, None)
+
+
+def test_parameters_have_the_sizes_of_their_tensors():
+    found = parameters_of(profile(), "cuda")
+    assert [one.name for one in found] == [tensor.name for tensor in profile().tensors]
+    assert (found[0].elements, found[-1].elements) == (4_000_000, 1)
+    assert {(one.wire, one.device) for one in found} == {("float32", "cuda")}
+
+
+def test_bfloat16_travels_as_float32():
+    tensor = Tensor(name="w", shape=(2, 3), dtype="bfloat16")
+    one = Profile.assumed(1).model_copy(update={"tensors": (tensor,)})
+    assert parameters_of(one)[0].bytes == 24
+
+
+def test_what_cannot_travel_is_refused_by_name():
+    tensor = Tensor(name="odd.weight", shape=(2,), dtype="complex64")
+    one = Profile.assumed(1).model_copy(update={"tensors": (tensor,)})
+    with pytest.raises(NotSupportedError, match=r"odd\.weight"):
+        parameters_of(one)
+
+
+def test_a_profile_without_tensors_says_nothing_about_sizes():
+    with pytest.raises(PlanError, match="deft-profile run"):
+        parameters_of(Profile.assumed(3))
+    assert parameters_of(Profile.assumed(0)) == ()
+
+
+def test_requests_hold_all_of_it():
+    config = Config(max_delay=1)
+    request = request_of(profile(), config)
+    assert (request.profile, request.config) == (profile(), config)
+    assert len(request.parameters) == len(profile().tensors)

@@ -1,0 +1,65 @@
+import json
+
+import pytest
+
+from deft_horovod.plan import Plan
+from tests.unit.cli.example import fails, saved, succeeds
+
+
+def test_the_plan_is_told_in_words(tmp_path):
+    text = succeeds("plan", saved(tmp_path), "--policy", "bucket").stdout
+    assert "plan 'bucket'" in text
+    assert "predicted: compute 195" in text.replace("\n", " ")
+
+
+@pytest.mark.parametrize("policy", ["auto", "bucket", "deft", "least_stale", "priority", "wfbp"])
+def test_saved_plans_are_read_back_with_their_prediction(tmp_path, policy):
+    path = tmp_path / "plan.json"
+    shown = succeeds("plan", saved(tmp_path), "--policy", policy, "--save", path, "--json").stdout
+    plan = Plan.load(path)
+    assert plan.prediction is not None
+    assert Plan.model_validate_json(shown) == plan
+    assert len(plan.slots) == 10
+
+
+def test_limits_reach_the_policy(tmp_path):
+    path = saved(tmp_path)
+
+    def delays(*options):
+        plan = json.loads(succeeds("plan", path, "--json", *options).stdout)
+        return {g["apply_step"] - g["last_step"] for g in plan["generations"]}
+
+    assert delays() == {0}
+    assert 1 in delays("--max-delay", 1)
+
+
+def test_links_are_chosen_by_name(tmp_path):
+    path = saved(tmp_path, links=("horovod", "second"))
+    text = succeeds("plan", path, "--links", "second", "--policy", "deft", "--json").stdout
+    assert [link["name"] for link in json.loads(text)["links"]] == ["second"]
+    assert "no link third; it has horovod, second" in fails(2, "plan", path, "--links", "third")
+
+
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_the_timeline_is_drawn(tmp_path, kind):
+    path = tmp_path / f"plan.{kind}"
+    succeeds("plan", saved(tmp_path), "--policy", "bucket", "--plot", path)
+    assert path.read_bytes()[:5] in (b"\x89PNG\r", b"<?xml")
+
+
+def test_files_that_are_there_stay(tmp_path):
+    path, kept = saved(tmp_path), tmp_path / "kept.png"
+    kept.write_text("mine", encoding="utf-8")
+    for option in ("--save", "--plot", "--output"):
+        assert "--force" in fails(2, "plan", path, option, kept)
+        assert kept.read_text(encoding="utf-8") == "mine"
+    succeeds("plan", path, "--policy", "bucket", "--plot", kept, "--force")
+    assert kept.read_bytes().startswith(b"\x89PNG")
+
+
+def test_mistakes_are_told(tmp_path):
+    path = saved(tmp_path)
+    assert "stock" in fails(2, "plan", path, "--policy", "stock")
+    assert "--max-delay" in fails(2, "plan", path, "--max-delay", "-1")
+    assert "max_delay forbids it" in fails(1, "plan", path, "--policy", "deft", "--max-delay", 0)
+    assert "two ranks or more" in fails(1, "plan", saved(tmp_path, links=()))
