@@ -108,7 +108,8 @@ def command(
         require_matplotlib()  # before the work
     latency_us = float(options.pop("latency_us") or 0.0)
     request = request_of(profile, Config.model_validate(options))
-    clusters = [Cluster(count, rate, latency_us) for rate, count in product(rates or [None], ranks)]
+    of_links: list[float | None] = [*rates] if rates else [None]
+    clusters = [Cluster(count, rate, latency_us) for rate, count in product(of_links, ranks)]
     found = list(outlooks(request, clusters, [*chain(*names)]))
     if plot is not None:
         write(plot, picture(draw(found), plot.suffix[1:]))

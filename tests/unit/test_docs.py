@@ -1,5 +1,6 @@
 """What the documentation shows must run, and what it lists must be complete."""
 
+import os
 import re
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from deft_horovod import errors
+from deft_horovod.cli.main import SUBCOMMANDS
 from deft_horovod.config import Config
 from deft_horovod.policies import registry
 from deft_horovod.profile import (
@@ -192,6 +194,31 @@ def test_training_examples_run_on_two_ranks(example: Path) -> None:
     assert job.returncode == 0, output
     assert "[0]<stdout>:" in output
     assert "False" not in output
+
+
+@pytest.mark.parametrize(
+    ("command", "printed"),
+    re.findall(
+        r"```bash\n(deft-profile [^\n]*)\n```\n\n```text\n(.*?)\n```",
+        (DOCS / "deft-profile.md").read_text(encoding="utf-8"),
+        re.DOTALL,
+    ),
+)
+def test_examples_of_deft_profile_are_what_is_printed(command: str, printed: str) -> None:
+    words = [sys.executable, "-m", "deft_horovod.cli.main", *command.split()[1:]]
+    terminal = {**os.environ, "COLUMNS": "80"}
+    done = subprocess.run(
+        words, capture_output=True, text=True, check=False, cwd=ROOT, env=terminal, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert [line.rstrip() for line in done.stdout.rstrip().splitlines()] == printed.splitlines()
+
+
+def test_every_subcommand_of_deft_profile_is_documented() -> None:
+    page = DOCS / "deft-profile.md"
+    assert set(SUBCOMMANDS) <= anchors(page) & table_words(page)
+    text = page.read_text(encoding="utf-8")
+    assert all(f"deft-profile {name} docs/examples/" in text for name in SUBCOMMANDS)
 
 
 def test_every_error_is_documented() -> None:
