@@ -279,7 +279,8 @@ class Engine:
 
     # --- planning ----------------------------------------------------------------------------
     def _observe(self) -> Observer:
-        watch = self.task.policy.gates or bool(self.task.config.plan_file)
+        task = self.task
+        watch = task.policy.gates or task.profile_only or bool(task.config.plan_file)
         return Observer(self._members(), self.passes_per_step, watch_forward=watch)
 
     def _agreement(self) -> Agreement:

@@ -33,6 +33,7 @@ class Task:
     config: Config
     channel: Channel
     groups: Groups
+    profile_only: bool = False  # somebody wants the profile (`World.profile_request`) and no plan
 
 
 @dataclass(frozen=True)
