@@ -42,6 +42,7 @@ class ProfiledScript:
         self._rank = Config.launched_rank() or 0
         self._told_s = 0.0
         self._problem = ""
+        self._status = 0  # the script's own
         self._request = ProfileRequest(
             options.warmup, options.steps, self._deliver, self._tell_progress
         )
@@ -57,7 +58,8 @@ class ProfiledScript:
             watch.close()
         if self._folder is not None:
             outcome.leave(self._folder, self._rank)
-        elif outcome.message:
+            return self._status
+        if outcome.message:
             print(f"deft-profile: {outcome.message}", file=sys.stderr, flush=True)
         return outcome.status
 
@@ -69,19 +71,23 @@ class ProfiledScript:
         except ProfileTaken:
             pass
         except KeyboardInterrupt:
-            return Outcome(_INTERRUPTED, f"{self._where()} was interrupted; nothing was written")
+            return self._failed(_INTERRUPTED, "was interrupted")
         except SystemExit as end:
             status = _status_of(end.code)
             if status and not self._request.over:
-                return Outcome(status, f"{self._where()} ended with status {status}{_NOTHING}")
+                return self._failed(status, f"ended with status {status}")
         except BaseException as error:  # noqa: BLE001  (as Python itself shows it)
             shown = _of_script(error.__traceback__)
             traceback.print_exception(type(error), error, shown)
             if not self._request.over:
-                return Outcome(1, f"{self._where()} failed: {type(error).__name__}{_NOTHING}")
+                return self._failed(1, f"failed: {type(error).__name__}")
         if self._request.over:
             return self._taken()
         return self._too_few()
+
+    def _failed(self, status: int, how: str) -> Outcome:
+        self._status = status
+        return Outcome(status, f"{self._where()} {how}{_NOTHING}")
 
     def _taken(self) -> Outcome:
         if self._rank:

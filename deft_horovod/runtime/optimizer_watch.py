@@ -49,6 +49,7 @@ class OptimizerWatch:
     ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         if stock.is_initialized() and stock.size() > 1:
             return None  # there are others, and a step is over when all have their averages
+        self._request.require_running()
         followed = self._followed.get(optimizer)
         if followed is None:
             followed = self._followed[optimizer] = FollowedOptimizer(optimizer, self._request)

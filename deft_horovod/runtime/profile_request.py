@@ -66,7 +66,7 @@ class ProfileRequest:
         self.subjects: list[Subject] = []
         self._deliver = deliver
         self._progress = progress
-        self._over: ProfileTaken | None = None
+        self._status: int | None = None  # with which the script was told to end
 
     @property
     def needed_steps(self) -> int:
@@ -76,7 +76,7 @@ class ProfileRequest:
     @property
     def over(self) -> bool:
         """Whether the script was told to end."""
-        return self._over is not None
+        return self._status is not None
 
     @property
     def main(self) -> Subject | None:
@@ -98,10 +98,14 @@ class ProfileRequest:
         self.subjects.append(Subject(self, kind, tensors))
         return self.subjects[-1]
 
+    def require_running(self) -> None:
+        """Tells the script to end, if it was told before and somebody has caught it."""
+        if self._status is not None:
+            raise ProfileTaken(self._status)
+
     def stepped(self, subject: Subject) -> None:
         """A step of an optimizer has ended."""
-        if self._over is not None:
-            raise self._over  # somebody has caught it
+        self.require_running()
         if subject is self.main:
             self._progress(min(subject.steps, self.needed_steps), self.needed_steps)
 
@@ -112,5 +116,5 @@ class ProfileRequest:
             return  # a larger optimizer is still being measured
         problem = self._deliver(main, main.profile) if agreement.deciding else None
         problem = agreement.share(problem)
-        self._over = ProfileTaken(1 if problem else 0)
-        raise self._over
+        self._status = 1 if problem else 0
+        self.require_running()
