@@ -127,7 +127,9 @@ class ProfiledScript:
 
     def _tell_progress(self, done: int, needed: int) -> None:
         now_s = time.monotonic()
-        if self._folder is None or self._rank or now_s < self._told_s + _PROGRESS_S:
+        if self._folder is None or self._rank:
+            return
+        if done < needed and now_s < self._told_s + _PROGRESS_S:
             return
         self._told_s = now_s
         tell_progress(self._folder, done, needed)

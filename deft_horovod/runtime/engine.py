@@ -279,8 +279,7 @@ class Engine:
 
     # --- planning ----------------------------------------------------------------------------
     def _observe(self) -> Observer:
-        task = self.task
-        watch = task.policy.gates or task.profile_only or bool(task.config.plan_file)
+        watch = self.task.watches_forward
         return Observer(self._members(), self.passes_per_step, watch_forward=watch)
 
     def _agreement(self) -> Agreement:

@@ -94,8 +94,8 @@ class FollowedOptimizer:
         if self._observer is None or self._profiler is None:
             self._prepare()
             return
-        if self._profiler.complete or not self._observer.collector.any():
-            return
+        if not self._observer.collector.any():
+            return  # nothing came, or it is measured and nobody collects any more
         self._profiler.begin_boundary()
         whole = self._end_step(self._observer)
         if whole:

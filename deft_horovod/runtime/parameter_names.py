@@ -14,7 +14,9 @@ from deft_horovod.profile import Profile
 _COMPILED: Final = "_orig_mod."  # what torch.compile() puts before the names of a module
 
 
-def renamed(profile: Profile, tensors: Sequence[torch.Tensor], roots: Sequence[nn.Module]) -> Profile:
+def renamed(
+    profile: Profile, tensors: Sequence[torch.Tensor], roots: Sequence[nn.Module]
+) -> Profile:
     """The profile with names as seen from the outermost modules; `tensors` are its parameters.
 
     With several of those the module's class comes first. What is in none keeps its name.

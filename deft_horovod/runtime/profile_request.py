@@ -19,7 +19,7 @@ from deft_horovod.runtime.agreement import Agreement
 FEWEST_WARMUP_STEPS: Final = 3
 
 
-class ProfileTaken(SystemExit):  # noqa: N818  (no error: the script ends as by sys.exit())
+class ProfileTaken(SystemExit):
     """The profile was delivered; status 1: it could not be."""
 
 

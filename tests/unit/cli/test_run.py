@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -147,3 +148,9 @@ def test_without_horovodrun_it_says_so(jobs, monkeypatch, tmp_path):
     result = invoke("-np", "2", "python", "train.py")
     assert result.exit_code == 2
     assert "-np needs horovodrun" in result.stderr
+
+
+def test_the_help_is_what_the_documentation_quotes():
+    page = Path(__file__).resolve().parents[3] / "docs" / "deft-profile-run.md"
+    printed = CliRunner().invoke(main, ["run", "--help"], terminal_width=80).output
+    assert printed[printed.index("Options:") :] in page.read_text(encoding="utf-8")

@@ -37,7 +37,10 @@ def test_the_script_ends_with_the_profile_of_its_only_optimizer():
 @pytest.mark.parametrize("first", ["small", "large"])
 def test_the_largest_one_is_waited_for(first):
     request, delivered = asked()
-    subjects = {"small": request.subject("A", tensors(1)), "large": request.subject("B", tensors(9))}
+    subjects = {
+        "small": request.subject("A", tensors(1)),
+        "large": request.subject("B", tensors(9)),
+    }
     if first == "small":
         subjects["small"].take(PROFILE, Alone())
         assert delivered == []
