@@ -6,14 +6,13 @@ is changed; with DEFT_DISABLE=1 the script runs exactly as without us.
 
 from __future__ import annotations
 
-import importlib.util
-import runpy
 import sys
 from pathlib import Path
 from typing import Final
 
 from deft_horovod.config import Config
 from deft_horovod.errors import DeftError
+from deft_horovod.script import problem_with, run, substitute
 
 _USAGE: Final = """\
 usage: horovodrun -np N python -m deft_horovod [--plan FILE] [-m MODULE | SCRIPT] [ARGUMENT ...]
@@ -23,24 +22,6 @@ Horovod's. --plan runs a saved plan, as DEFT_PLAN_FILE=FILE does. Options are re
 environment or from the file that DEFT_CONFIG names:
 
 """
-
-
-def substitute() -> None:
-    """From now on ``horovod.torch`` means ours, in every import statement."""
-    import horovod
-
-    import deft_horovod.torch as ours
-
-    sys.modules["horovod.torch"] = ours
-    sys.modules["horovod.torch.elastic"] = ours.elastic
-    horovod.torch = ours
-
-
-def _exists(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # of a package around it
-        return False
 
 
 def main(arguments: list[str]) -> int:
@@ -60,24 +41,11 @@ def main(arguments: list[str]) -> int:
     except DeftError as error:
         print(f"deft_horovod: {error}", file=sys.stderr)
         return 2
-    if arguments[0] == "-m":
-        if arguments == ["-m"]:
-            print("deft_horovod: -m needs the name of a module", file=sys.stderr)
-            return 2
-        sys.argv = arguments[1:]
-        sys.path.insert(0, "")
-        if not _exists(arguments[1]):
-            print(f"deft_horovod: there is no module {arguments[1]}", file=sys.stderr)
-            return 2
-        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
-        return 0
-    script = Path(arguments[0])
-    if not script.is_file():
-        print(f"deft_horovod: there is no script {script}", file=sys.stderr)
+    problem = problem_with(arguments)
+    if problem is not None:
+        print(f"deft_horovod: {problem}", file=sys.stderr)
         return 2
-    sys.argv = arguments
-    sys.path.insert(0, str(script.resolve().parent))
-    runpy.run_path(str(script), run_name="__main__")
+    run(arguments)
     return 0
 
 

@@ -25,6 +25,7 @@ POLICIES: Final = ("auto", "bucket", "deft", "least_stale", "priority", "stock",
 _PREFIX: Final = "DEFT_"
 _WIDE: Final = 36  # what is longer than this stands below the table's row
 _FILE_VARIABLE: Final = "DEFT_CONFIG"
+_RANK_VARIABLES: Final = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 # Read when the extension is built, so they may be around without meaning anything here.
 _BUILD_VARIABLES: Final = frozenset({"DEFT_FORCE_CPU", "DEFT_FORCE_CUDA"})
 # Whatever the dtype, the elements of a message can be counted in 31 bits, as MPI does.
@@ -194,6 +195,13 @@ class Config(BaseModel):
     def elastic(environ: Mapping[str, str] | None = None) -> bool:
         """Whether Horovod's launcher started this process for elastic training."""
         return (os.environ if environ is None else environ).get("HOROVOD_ELASTIC") == "1"
+
+    @staticmethod
+    def launched_rank(environ: Mapping[str, str] | None = None) -> int | None:
+        """The rank that a launcher (horovodrun, mpirun) gave this process; None: there is none."""
+        environ = os.environ if environ is None else environ
+        ranks = (environ.get(variable, "") for variable in _RANK_VARIABLES)
+        return next((int(rank) for rank in ranks if rank.isdigit()), None)
 
     @staticmethod
     def set_in_environment(option: str, value: str) -> None:

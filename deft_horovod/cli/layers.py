@@ -110,7 +110,7 @@ def summary(table: LayerTable, profile: Profile) -> str:
         )
     else:
         lines.append("communication: no link was measured (one rank alone sends nothing)")
-    if table.step_us:
+    if table.step_us and profile.size > 1:
         share = table.exposed_us / table.step_us
         lines.append(
             f"under stock Horovod: a step took {table.step_us * _MS:.1f} ms, of which "

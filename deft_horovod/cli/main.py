@@ -15,6 +15,7 @@ from deft_horovod.errors import DeftError
 # In the order in which one uses them, each with the module that has it.
 SUBCOMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "run": "deft_horovod.cli.run",
         "layers": "deft_horovod.cli.layers",
         "plan": "deft_horovod.cli.plan",
         "simulate": "deft_horovod.cli.simulate",

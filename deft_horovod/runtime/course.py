@@ -31,11 +31,15 @@ class Leg:
     steps: int = 0  # 0: to the end of training
 
 
-def itinerary(policy: str, config: Config, steps_done: int) -> tuple[Leg, ...]:
+def itinerary(
+    policy: str, config: Config, steps_done: int, profile_only: bool = False
+) -> tuple[Leg, ...]:
     """The legs that lie ahead. After trials the last leg is still to be chosen."""
+    profiled = max(1, config.profile_warmup_steps) + config.profile_steps
+    if profile_only:
+        return (Leg("profile", STOCK, steps=profiled), Leg("settled", STOCK))
     if not policies.get(policy).measures or config.plan_file:
         return (Leg("settled", policy, late=bool(config.plan_file)),)
-    profiled = max(1, config.profile_warmup_steps) + config.profile_steps
     legs = [Leg("profile", STOCK, steps=profiled)]
     late = limits(policy, config).late
     wait = config.warmup_steps - steps_done - profiled
@@ -57,6 +61,7 @@ class Course:
     config: Config
     legs: tuple[Leg, ...] = ()
     done: int = 0  # steps before the first leg
+    profile_only: bool = False
     _place: int = 0
     steps: int = 0  # in this leg
     _seen_us: list[float] = field(default_factory=list)
@@ -78,7 +83,7 @@ class Course:
     def restart(self, steps_done: int) -> None:
         """Everything has to be measured again."""
         self.done = steps_done
-        self.legs = itinerary(self.policy, self.config, steps_done)
+        self.legs = itinerary(self.policy, self.config, steps_done, self.profile_only)
         self._place = self.steps = 0
         self._seen_us.clear()
         self._trials.clear()

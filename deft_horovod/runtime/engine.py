@@ -279,7 +279,7 @@ class Engine:
 
     # --- planning ----------------------------------------------------------------------------
     def _observe(self) -> Observer:
-        watch = self.task.policy.gates or bool(self.task.config.plan_file)
+        watch = self.task.watches_forward
         return Observer(self._members(), self.passes_per_step, watch_forward=watch)
 
     def _agreement(self) -> Agreement:

@@ -27,9 +27,11 @@ from deft_horovod.runtime.members import Member
 from deft_horovod.runtime.observation import Observer
 from deft_horovod.runtime.planned_reducer import PlannedReducer
 from deft_horovod.runtime.planning import Task
+from deft_horovod.runtime.profile_request import Subject
 from deft_horovod.runtime.profiler import Profiler
 from deft_horovod.runtime.stats import StepClock
 from deft_horovod.runtime.verdict import verdict
+from deft_horovod.runtime.world import world
 from deft_horovod.solver.link_cost import Sample, fit_link
 
 _LOG: Final = logging.getLogger("deft_horovod")
@@ -44,7 +46,8 @@ class Pilot:
         self.links = Links(task.channel, task.config)
         self._whole_task = task
         self._inner = inner
-        self._course = Course(task.policy.name, task.config)
+        self._subject: Subject | None = None  # of the request for a profile
+        self._course = Course(task.policy.name, task.config, profile_only=task.profile_only)
         self._drift = Drift(task.config.drift, task.config.drift_steps)
         self._profiler: Profiler | None = None
         self._profile: Profile | None = None  # of the members in `_profiled`
@@ -78,9 +81,7 @@ class Pilot:
             "max_delay": allowed.max_delay if leg.late else 0,
             "max_merge": allowed.max_merge if leg.late else 1,
         }
-        name = (
-            self._plain if leg.policy == STOCK and self._whole_task.policy.measures else leg.policy
-        )
+        name = self._plain if leg.policy == STOCK and self._measures else leg.policy
         return replace(
             self._whole_task,
             policy=policies.get(name),
@@ -90,8 +91,11 @@ class Pilot:
     @property
     def impatient(self) -> bool:
         """Whether the policy plans from the first impression instead of a profile."""
-        task = self._whole_task
-        return not task.policy.measures and not task.config.plan_file
+        return not self._measures and not self._whole_task.config.plan_file
+
+    @property
+    def _measures(self) -> bool:
+        return self._whole_task.policy.measures or self._whole_task.profile_only
 
     def view(self, observer: Observer) -> Callable[[Sequence[Member]], Profile]:
         """The profile of any members, as far as it is known."""
@@ -127,6 +131,8 @@ class Pilot:
         """A step has ended. True when this rank wants a new plan and has to ask the others."""
         if self._profiler is not None:
             self._profiler.end_boundary()
+        if self._subject is not None:
+            self._subject.step()
         self._steps_with_plan += 1
         leg_over = self._course.step(clock.last_step_us)
         wants = changed or strays or self._has_learnt()
@@ -142,7 +148,7 @@ class Pilot:
 
     def _settled(self, clock: StepClock, planned: PlannedReducer | None) -> bool:
         """Reports once what came out, and from then on looks for drift."""
-        if self._steps_with_plan == _REPORT_AFTER_STEPS and self._profile is not None:
+        if self._steps_with_plan == _REPORT_AFTER_STEPS and self._may_drift and self._profile:
             plan = planned.plan if planned is not None else None
             if stock.rank() == min(self._whole_task.channel.process_set.ranks):
                 step_us = clock.medians()["step_us"]
@@ -158,7 +164,8 @@ class Pilot:
     @property
     def _may_drift(self) -> bool:
         """Whether there is a profile that may become outdated."""
-        return self.leg.kind == "settled" and self._profile is not None
+        measured = self.leg.kind == "settled" and self._profile is not None
+        return measured and not self._whole_task.profile_only
 
     def _has_learnt(self) -> bool:
         """A policy without a profile plans again once it has seen some messages travel."""
@@ -205,6 +212,8 @@ class Pilot:
             links = self.links.probe(agreement, self._profiled)
             self._profile = self._profiler.profile(agreement, self._profiled, links)
             self._profiler = None
+            if self._subject is not None:
+                self._subject.take(self._profile, agreement)
         self._course.end_trial()
         if not self._course.undecided:
             self._course.proceed()
@@ -219,6 +228,7 @@ class Pilot:
         """The ranks have met. A profile from before (elastic training) is kept if all have it."""
         if self._course.leg.kind != "profile":
             return
+        self._announce(observer)
         # Horovod's own calls know no bfloat16.
         unknown = any(m.tensor.dtype == torch.bfloat16 for m in observer.members)
         self._plain = "bucket" if unknown else STOCK
@@ -233,6 +243,14 @@ class Pilot:
         size = self._whole_task.channel.process_set.size()
         self._profile = kept.model_copy(update={"links": links, "size": size})
         self._course.proceed()
+
+    def _announce(self, observer: Observer) -> None:
+        """Somebody may want the profile. All ranks have to end together, so all have to have it."""
+        request = world().profile_request
+        everyone = self._whole_task.channel.process_set.size() == stock.size()
+        if request is not None and self._subject is None and everyone:
+            tensors = [member.tensor for member in observer.members]
+            self._subject = request.subject(type(self._inner).__name__, tensors)
 
     def resume(self) -> None:
         """A plan was restored: it runs to the end."""

@@ -33,6 +33,12 @@ class Task:
     config: Config
     channel: Channel
     groups: Groups
+    profile_only: bool = False  # somebody wants the profile (`World.profile_request`) and no plan
+
+    @property
+    def watches_forward(self) -> bool:
+        """Whether somebody needs to know when parameters are used."""
+        return self.policy.gates or self.profile_only or bool(self.config.plan_file)
 
 
 @dataclass(frozen=True)

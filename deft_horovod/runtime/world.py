@@ -14,6 +14,8 @@ import weakref
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from deft_horovod.runtime.profile_request import ProfileRequest
+
 if TYPE_CHECKING:
     from deft_horovod.runtime.engine import Engine
 
@@ -21,10 +23,11 @@ _LOG: Final = logging.getLogger("deft_horovod")
 
 
 class World:
-    """The numbering of optimizers, and the engines that are alive."""
+    """The numbering of optimizers, the engines that are alive, and who wants the job's profile."""
 
     def __init__(self) -> None:
         self.engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+        self.profile_request: ProfileRequest | None = None
         self._taken: Counter[int] = Counter()
         atexit.register(self.warn_of_unapplied)
 

@@ -17,6 +17,7 @@ from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.groups import Groups
 from deft_horovod.runtime.partial_update import is_partial, require_partial
 from deft_horovod.runtime.planning import Task
+from deft_horovod.runtime.world import world
 
 
 def DistributedOptimizer(  # noqa: N802  # rule: stock signature
@@ -90,6 +91,9 @@ def _task(
 ) -> Task:
     """`auto` tries what cannot keep groups together, and updates parameters one by one; where that
     is asked for, or not possible, it means the policy that can."""
+    request = world().profile_request
+    if request is not None:
+        return Task(policies.get("stock"), request.over_config(settings), channel, groups, True)
     name = settings.policy
     if name == "auto" and (groups.given or not is_partial(optimizer)):
         name = "bucket"

@@ -155,6 +155,14 @@ def test_elastic_is_what_the_launcher_says(monkeypatch):
     assert Config.elastic()
 
 
+def test_the_rank_is_what_the_launcher_says(monkeypatch):
+    assert Config.launched_rank({"HOROVOD_RANK": "3"}) == 3
+    assert Config.launched_rank({"OMPI_COMM_WORLD_RANK": "0"}) == 0
+    assert Config.launched_rank({"PATH": "/bin"}) is None
+    monkeypatch.setenv("HOROVOD_RANK", "5")
+    assert Config.launched_rank() == 5
+
+
 def test_the_policies_are_those_of_the_registry():
     assert tuple(registry()) == POLICIES
 

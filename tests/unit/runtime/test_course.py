@@ -104,3 +104,15 @@ def test_a_step_is_as_slow_as_its_slowest_rank():
     one = {("bucket", False): 3.0, (STOCK, False): 5.0}
     other = {("bucket", False): 4.0, (STOCK, False): 2.0}
     assert slowest([one, other]) == {("bucket", False): 4.0, (STOCK, False): 5.0}
+
+
+@pytest.mark.parametrize("policy", ["stock", "auto", MEASURED[0]])
+def test_whoever_wants_a_profile_only_stays_with_stock_horovod(policy: str) -> None:
+    config = Config(profile_warmup_steps=2, profile_steps=3, warmup_steps=50, max_delay=1)
+    course = Course(policy, config, profile_only=True)
+    assert course.leg == Leg("profile", STOCK, steps=5)
+    assert [course.step(1.0) for _ in range(5)] == [False, False, False, False, True]
+    course.proceed()
+    assert course.leg == Leg("settled", STOCK)
+    course.restart(0)
+    assert course.leg.kind == "profile"
