@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from deft_horovod.plan import Prediction
+from deft_horovod.plan import Plan, Staleness
 from deft_horovod.policies import Policy, Request
 from deft_horovod.policies.limits import limits
 from deft_horovod.policies.stock import Stock
+from deft_horovod.profile import Profile
 from deft_horovod.simulate.cluster import Cluster, on_cluster
 from deft_horovod.simulate.stock import (
     is_left_to_horovod,
@@ -16,8 +18,9 @@ from deft_horovod.simulate.stock import (
     simulate_stock,
 )
 from deft_horovod.solver.bounds import bound_us
-from deft_horovod.solver.prediction import predict
 from deft_horovod.solver.problem import Limits
+from deft_horovod.solver.staleness import staleness, updates_per_step
+from deft_horovod.solver.timeline import simulate
 
 SYNCHRONOUS: Final = Limits(max_delay=0, max_merge=1)
 
@@ -87,19 +90,13 @@ class Scenario:
         )
         if policy.name == Stock.name:
             return found
+        profile = self._request.profile
         plan = policy.plan(self._request)
-        if is_left_to_horovod(plan):
-            step = simulate_handed_over(plan, self._request.profile)
-            return replace(found, step_us=step.step_us)
-        if plan.prediction is None:
-            plan = predict(plan, self._request.profile)
-        prediction = plan.prediction
-        assert prediction is not None  # noqa: S101 (it was just made)
         return replace(
             found,
-            step_us=prediction.step_us,
-            staleness_steps=_mean_staleness(prediction),
-            updates_per_step=prediction.updates_per_step,
+            step_us=step_us(plan, profile),
+            staleness_steps=_mean_staleness(staleness(plan)),
+            updates_per_step=updates_per_step(plan),
         )
 
     def _floor_us(self, allowed: Limits) -> float:
@@ -114,7 +111,14 @@ def allowed_limits(policy: Policy, request: Request) -> Limits:
     return limits(policy.name, request.config) if policy.measures else SYNCHRONOUS
 
 
-def _mean_staleness(prediction: Prediction) -> float:
-    total = sum(kind.bytes for kind in prediction.staleness)
-    late = sum(kind.bytes * (kind.delay + (kind.merged - 1) / 2) for kind in prediction.staleness)
+def step_us(plan: Plan, profile: Profile) -> float:
+    """What a step takes under a plan, by whoever orders and fuses its messages."""
+    if is_left_to_horovod(plan):
+        return simulate_handed_over(plan, profile).step_us
+    return simulate(plan, profile).step_us
+
+
+def _mean_staleness(kinds: Sequence[Staleness]) -> float:
+    total = sum(kind.bytes for kind in kinds)
+    late = sum(kind.bytes * (kind.delay + (kind.merged - 1) / 2) for kind in kinds)
     return late / total if total else 0.0

@@ -96,3 +96,8 @@ def bench(report: ModuleType, cluster: ModuleType) -> Iterator[ModuleType]:
 @pytest.fixture
 def bench_profiler() -> Iterator[ModuleType]:
     yield from one_script("bench_profiler")
+
+
+@pytest.fixture
+def predicted(arms: ModuleType) -> Iterator[ModuleType]:
+    yield from one_script("bench_predicted")

@@ -1,4 +1,4 @@
-"""Stock Horovod as it is simulated, and as it was measured."""
+"""Stock Horovod as it is simulated. tests/unit/scripts/test_bench_predicted.py measures it."""
 
 import pytest
 from hypothesis import given, settings
@@ -17,11 +17,6 @@ from deft_horovod.solver.bounds import bound_us
 from deft_horovod.solver.problem import Limits
 from tests.unit.hard_requests import hard_requests
 from tests.unit.models import request as model
-from tests.unit.simulate import emulated
-
-# The farthest off of all cells that the emulated cluster could keep up with was 3.2 %.
-TOLERANCE = 0.04
-KEPT_UP = 1.01  # of the time that computing alone should have taken
 
 
 def parameters(*kilobytes, wires=None):
@@ -115,32 +110,3 @@ def test_only_synchronous_plans_without_order_are_left_to_horovod(request):
 @pytest.mark.parametrize("policy", ["deft", "least_stale"])
 def test_plans_with_windows_are_not_left_to_horovod(policy):
     assert not is_left_to_horovod(policies.get(policy).plan(model("gpt2", 1.0, max_delay=1)))
-
-
-def kept_up():
-    return [
-        cell
-        for cell in emulated.cells()
-        if cell["arms"]["alone"]["step_ms"]["median"] <= KEPT_UP * cell["compute_ms"]
-    ]
-
-
-def test_most_cells_of_the_report_can_be_compared():
-    assert len(kept_up()) >= 25
-
-
-@pytest.mark.parametrize("arm", ["stock", "bucket"])
-@pytest.mark.parametrize(
-    "cell", kept_up(), ids=lambda cell: f"{cell['hosts']}-{cell['profile']}-{cell['ccr']}"
-)
-def test_measured_steps_are_predicted(cell, arm):
-    """`bucket` with the options of that benchmark: buckets of an eighth of the model."""
-    share = cell["gradient_bytes"] // 8
-    request = emulated.request(cell, bucket_bytes=share, first_bucket_bytes=share)
-    if arm == "stock":
-        step = simulate_stock(request.parameters, request.profile)
-    else:
-        plan = policies.get("bucket").plan(request)
-        step = simulate_handed_over(plan, request.profile)
-    measured_us = cell["arms"][arm]["step_ms"]["median"] * 1e3
-    assert step.step_us == pytest.approx(measured_us, rel=TOLERANCE)
