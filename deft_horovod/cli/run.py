@@ -78,6 +78,7 @@ def command(
     rank = Config.launched_rank()
     if not rank:
         require_free(path, force=force)
+        _require_writable(path.absolute().parent)
     _require_config()
     options = ["--steps", str(steps), "--warmup", str(warmup), "--output", str(path.absolute())]
     if rank is not None:
@@ -95,6 +96,15 @@ def command(
     profile = Profile.load(path)
     table = layer_table(profile, parameters_of(profile))
     Output(as_json=as_json).show(table.to_data(), summary(table, profile))
+
+
+def _require_writable(folder: Path) -> None:
+    """Said now, and not when the job is over."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".deft-profile-"):
+            pass
+    except OSError as error:
+        raise click.UsageError(f"{folder} cannot be written to: {error.strerror}") from error
 
 
 def _launcher(ranks: int) -> list[str]:

@@ -83,6 +83,7 @@ def test_json_is_all_that_is_on_stdout(jobs):
         (("--warmup", "2", "python", "train.py"), {}, "--warmup"),
         (("-np", "0", "python", "train.py"), {}, "-np"),
         (("-o", "absent/p.json", "python", "train.py"), {}, "there is no folder absent"),
+        (("-o", "/proc/p.json", "python", "train.py"), {}, "cannot be written to"),
         (("python", "train.py"), {"DEFT_DISABLE": "1"}, "DEFT_DISABLE is set"),
         (("python", "train.py"), {"DEFT_POLICY": "none"}, "DEFT_POLICY = 'none'"),
         (("-np", "2", "python", "train.py"), {"HOROVOD_RANK": "0"}, "leave out -np"),
@@ -152,5 +153,5 @@ def test_without_horovodrun_it_says_so(jobs, monkeypatch, tmp_path):
 
 def test_the_help_is_what_the_documentation_quotes():
     page = Path(__file__).resolve().parents[3] / "docs" / "deft-profile-run.md"
-    printed = CliRunner().invoke(main, ["run", "--help"], terminal_width=80).output
+    printed = CliRunner().invoke(main, ["run", "--help"], terminal_width=78).output
     assert printed[printed.index("Options:") :] in page.read_text(encoding="utf-8")
