@@ -225,7 +225,7 @@ class Engine:
         self.dropped += self.unapplied
         self._drop_reducers()
         self.number = None
-        self.epoch = 0  # it is part of names, and a rank that has just been started begins at 0
+        self.epoch = 0
         self._observer.detach()
         self._observer = self._observe()
         self._pilot.forget(self.clock.steps)
@@ -359,12 +359,13 @@ class Engine:
         """The assignment at work from the beginning of its cycle; `sent`: in the cycles before."""
         self._drop_reducers()
         self._assignment = assignment
-        prefix = f"deft.{self.number}.{self.epoch}"
-        deadline_s = self.task.config.deadline_s
-        if assignment.plan is not None:
-            mean = takes_mean(self._inner, self.task.config.merge)
-            route = Route(self.task.channel, self._pilot.links.opened, prefix, deadline_s, mean)
-            self.planned = PlannedReducer(assignment.planned, assignment.plan, route, self.clock)
+        # The same plan has the same names whenever it comes: Horovod remembers 1024 of them.
+        prefix, channel = f"deft.{self.number}.", self.task.channel
+        deadline_s, plan = self.task.config.deadline_s, assignment.plan
+        if plan is not None:
+            mean, name = takes_mean(self._inner, self.task.config.merge), prefix + plan.hash()[:8]
+            route = Route(channel, self._pilot.links.opened, name, deadline_s, mean)
+            self.planned = PlannedReducer(assignment.planned, plan, route, self.clock)
             self.planned.sent_before = sent or self.planned.sent_before
             slot_of = {id(member): slot for slot, member in enumerate(assignment.planned)}
             self._observer.collector.set_sink(
@@ -373,9 +374,7 @@ class Engine:
             self._place_gates(assignment)
         if assignment.stock:
             groups = self.task.groups.of(assignment.stock)
-            reducer = StockReducer(
-                assignment.stock, self.task.channel, prefix + ".stock", deadline_s, groups
-            )
+            reducer = StockReducer(assignment.stock, channel, prefix + "stock", deadline_s, groups)
             self._stock = StockHooks(reducer, self.passes_per_step)
 
     def _place_gates(self, assignment: Assignment) -> None:
