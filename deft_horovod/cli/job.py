@@ -90,15 +90,17 @@ def _started(
 ) -> Iterator[subprocess.Popen[str]]:
     """In a session of its own, so that Ctrl-C reaches the job once: through us."""
     sys.stdout.flush()
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=stdout,
-        stderr=stderr,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    ) as job:
+    with _interruptible():
+        started = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    with started as job:
         try:
             yield job
         finally:
@@ -121,6 +123,19 @@ def _wait(job: subprocess.Popen[str], folder: Path, screen: Screen) -> int:
     finally:
         signal.signal(signal.SIGTERM, before)
     return int(job.returncode)
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """What starts now can be interrupted, also where we were told to ignore it, as by nohup."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        if before is signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _interrupt(*_: object) -> None:

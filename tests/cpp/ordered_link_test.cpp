@@ -16,6 +16,9 @@ using Names = std::vector<std::string>;
 
 class OrderedLinkTest : public testing::Test {
  protected:
+  // What is in flight holds the link, and the link what is in flight.
+  void TearDown() override { complete_all(); }
+
   void send(const std::string& name, bool in_order = true) {
     Message message;
     message.name = name;

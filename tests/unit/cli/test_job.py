@@ -14,9 +14,10 @@ from deft_horovod.cli.job import run_job
 
 ROOT = Path(__file__).resolve().parents[3]
 RUN = """
-import sys
+import signal, sys
 from pathlib import Path
 from deft_horovod.cli.job import run_job
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests ignore it
 sys.exit(run_job([sys.executable, "-u", "-c", sys.argv[2]], Path(sys.argv[1])))
 """
 SLOW = """
