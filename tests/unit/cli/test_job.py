@@ -14,10 +14,9 @@ from deft_horovod.cli.job import run_job
 
 ROOT = Path(__file__).resolve().parents[3]
 RUN = """
-import signal, sys
+import sys
 from pathlib import Path
 from deft_horovod.cli.job import run_job
-signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests ignore it
 sys.exit(run_job([sys.executable, "-u", "-c", sys.argv[2]], Path(sys.argv[1])))
 """
 SLOW = """
@@ -64,6 +63,18 @@ def test_an_interrupt_reaches_it_once_and_lets_it_clean_up(tmp_path, number):
     assert job.returncode == 130
     assert rest == "cleaned up\n"
     assert time.monotonic() - began_s < 10
+
+
+def test_it_can_be_interrupted_also_where_interrupts_are_ignored(tmp_path):
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with started(tmp_path, SLOW, stdout=subprocess.PIPE, text=True) as job:
+            assert job.stdout.readline() == "ready\n"
+            job.terminate()
+            rest, _ = job.communicate(timeout=30)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (job.returncode, rest) == (130, "cleaned up\n")
 
 
 def test_stdout_can_be_kept_free(tmp_path, capfd):
