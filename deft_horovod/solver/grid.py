@@ -32,6 +32,7 @@ from deft_horovod.solver.problem import Problem
 
 STEP_TICKS: Final = 1_000_000
 MOST_STEPS: Final = 1_000  # that all messages take; if more, a tick is a larger part of a step
+_LEAST_US: Final = 1e-6  # nothing that is measured is shorter
 # Points for the releases of a backward, and for the gates of a forward, shared by the steps.
 _RELEASES: Final = 32
 _GATES: Final = 16
@@ -82,7 +83,7 @@ def tick_rate(problem: Problem) -> float:
     travels_us = sum(max(times) for item in problem.items for times in item.times_us)
     # Where next to nothing is computed, what travels is the scale, or numbers would know no end.
     scale_us = max(problem.step_us, travels_us / MOST_STEPS)
-    return STEP_TICKS / scale_us if scale_us > 0.0 else 1.0
+    return STEP_TICKS / scale_us if scale_us > _LEAST_US else 1.0
 
 
 def make_grid(problem: Problem, period: int) -> Grid:

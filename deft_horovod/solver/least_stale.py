@@ -27,7 +27,7 @@ from deft_horovod.solver.greedy import Solution, choose_greedily
 from deft_horovod.solver.grid import make_grid
 from deft_horovod.solver.options import make_options
 from deft_horovod.solver.prediction import predict
-from deft_horovod.solver.problem import LONGEST_PERIOD, MARGIN, Limits, Problem, problem_of
+from deft_horovod.solver.problem import LONGEST_PERIOD, Limits, Problem, margin_of, problem_of
 from deft_horovod.solver.refine import Setting, refine, with_margin
 from deft_horovod.solver.staleness import updates_per_step
 from deft_horovod.solver.timeline import simulate
@@ -102,9 +102,10 @@ def solve(
     # OR-Tools takes a while to load, and most ranks and policies never need it.
     from deft_horovod.solver.exact import improve
 
-    judge = with_margin(profile, MARGIN)
+    margin = margin_of(profile, sum(parameter.bytes for parameter in parameters), limits)
+    judge = with_margin(profile, margin)
     found = [
-        _best_period(_setting(policy, blocking, profile, judge, limits, links, weights))
+        _best_period(_setting(policy, blocking, profile, (judge, margin), limits, links, weights))
         for blocking in _blockings(parameters, profile)
         for links in link_sets(profile)
     ]
@@ -181,17 +182,17 @@ def _setting(
     policy: str,
     blocking: Blocking,
     profile: Profile,
-    judge: Profile,
+    judged: tuple[Profile, float],
     limits: Limits,
     links: tuple[int, ...],
     weights: Weights | None,
 ) -> Setting:
+    judge, margin = judged
+    weighted = None if weights is None else weights(blocking)
     return Setting(
         policy=policy,
         blocking=blocking,
-        problem=problem_of(
-            blocking, profile, limits, links, None if weights is None else weights(blocking)
-        ),
+        problem=problem_of(blocking, profile, limits, links, weighted, margin),
         links=tuple(profile.links[link].name for link in links),
         judge=judge,
     )

@@ -89,4 +89,6 @@ def test_nothing_of_the_callers_settings_is_measured(
     monkeypatch.setenv("KEPT", "1")
     kept = bench.clean_environment()
     assert kept["KEPT"] == "1"
-    assert not any(name.startswith(("HOROVOD_", "DEFT_")) for name in kept)
+    # Only the benchmark's own: room for the names of every arm in one job.
+    ours = [name for name in kept if name.startswith(("HOROVOD_", "DEFT_"))]
+    assert ours == ["HOROVOD_CACHE_CAPACITY"]
