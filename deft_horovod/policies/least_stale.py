@@ -33,10 +33,13 @@ class LeastStale:
         if request.profile.link is None or not bucket.buckets:
             return bucket.model_copy(update={"policy": self.name})
         others = (bucket, Priority().plan(request))
-        return solve(
-            self.name,
-            request.parameters,
-            request.profile,
-            limits(self.name, request.config),
-            others,
-        )
+        allowed = limits(self.name, request.config)
+
+        def delayed() -> Plan:
+            # OR-Tools takes a while to load, and most jobs never need it.
+            from deft_horovod.solver import deft
+
+            return deft.solve(self.name, request.parameters, request.profile, allowed)
+
+        late = delayed if allowed.max_delay else None
+        return solve(self.name, request.parameters, request.profile, allowed, others, late)

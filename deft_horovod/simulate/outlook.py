@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from deft_horovod.plan import Plan, Staleness
+from deft_horovod.plan import Plan
 from deft_horovod.policies import Policy, Request
 from deft_horovod.policies.limits import limits
 from deft_horovod.policies.stock import Stock
@@ -19,7 +18,7 @@ from deft_horovod.simulate.stock import (
 )
 from deft_horovod.solver.bounds import bound_us
 from deft_horovod.solver.problem import Limits
-from deft_horovod.solver.staleness import staleness, updates_per_step
+from deft_horovod.solver.staleness import mean_staleness, staleness, updates_per_step
 from deft_horovod.solver.timeline import simulate
 
 SYNCHRONOUS: Final = Limits(max_delay=0, max_merge=1)
@@ -95,7 +94,7 @@ class Scenario:
         return replace(
             found,
             step_us=step_us(plan, profile),
-            staleness_steps=_mean_staleness(staleness(plan)),
+            staleness_steps=mean_staleness(staleness(plan)),
             updates_per_step=updates_per_step(plan),
         )
 
@@ -116,9 +115,3 @@ def step_us(plan: Plan, profile: Profile) -> float:
     if is_left_to_horovod(plan):
         return simulate_handed_over(plan, profile).step_us
     return simulate(plan, profile).step_us
-
-
-def _mean_staleness(kinds: Sequence[Staleness]) -> float:
-    total = sum(kind.bytes for kind in kinds)
-    late = sum(kind.bytes * (kind.delay + (kind.merged - 1) / 2) for kind in kinds)
-    return late / total if total else 0.0

@@ -29,7 +29,7 @@ from deft_horovod.solver.options import make_options
 from deft_horovod.solver.prediction import predict
 from deft_horovod.solver.problem import LONGEST_PERIOD, Limits, Problem, margin_of, problem_of
 from deft_horovod.solver.refine import Setting, refine, with_margin
-from deft_horovod.solver.staleness import updates_per_step
+from deft_horovod.solver.staleness import mean_staleness, staleness, updates_per_step
 from deft_horovod.solver.timeline import simulate
 
 # (share of start-up, share of a window) that a message may be: as blocks see fit; finer, for
@@ -95,10 +95,12 @@ def solve(
     profile: Profile,
     limits: Limits,
     others: Iterable[Plan] = (),
+    late: Callable[[], Plan] | None = None,
     weights: Weights | None = None,
 ) -> Plan:
     """The best plan, with its prediction. `others`: synchronous plans to compare with, so that the
-    result is never predicted to be slower than one of them. Expects a measured link."""
+    result is never predicted to be slower than one of them; `late`: makes one more, within the
+    limits, for when not everything can be hidden. Expects a measured link."""
     # OR-Tools takes a while to load, and most ranks and policies never need it.
     from deft_horovod.solver.exact import improve
 
@@ -121,10 +123,13 @@ def solve(
         # Of equal ones the first is chosen: the one of which it is known how good it is.
         solution = improve(start.options, start)
         candidates.insert(0, _candidate(setting, solution, judge, profile))
-    known = [Candidate(plan, *_exposed_us(plan, profile, judge), 0.0, "greedy") for plan in others]
+    known = [_known(plan, judge, profile) for plan in others]
     # Not by the smallest difference slower than any of these.
     limit_us = min((other.exposed_us for other in known), default=math.inf)
-    best = choose([c for c in [*candidates, *known] if c.exposed_us <= limit_us], profile)
+    candidates = [c for c in [*candidates, *known] if c.exposed_us <= limit_us]
+    best = choose(candidates, profile)
+    if late is not None and best.exposed_us > _TOLERANCE * profile.compute_us:
+        best = choose([best, _known(late(), judge, profile)], profile)
     bound = bound_us(parameters, profile, limits)
     plan = best.plan.model_copy(update={"policy": policy})
     return predict(plan, profile, bound_us=bound, status=best.status)
@@ -150,6 +155,13 @@ def _candidate(setting: Setting, solution: Solution, judge: Profile, profile: Pr
     stale = sum(i.weight * c.staleness for i, c in zip(items, draft.choices, strict=True))
     exposed = _exposed_us(draft.plan, profile, judge)
     return Candidate(draft.plan, *exposed, stale / total if total > 0.0 else 0.0, solution.status)
+
+
+def _known(plan: Plan, judge: Profile, profile: Profile) -> Candidate:
+    """One that was made elsewhere."""
+    status = plan.prediction.status if plan.prediction is not None else "greedy"
+    stale = mean_staleness(staleness(plan))
+    return Candidate(plan, *_exposed_us(plan, profile, judge), stale, status)
 
 
 def _exposed_us(plan: Plan, profile: Profile, judge: Profile) -> tuple[float, float]:

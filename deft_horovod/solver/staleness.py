@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from deft_horovod.plan import Plan, Staleness
 from deft_horovod.solver.costs import bucket_bytes
@@ -24,6 +25,15 @@ def staleness(plan: Plan) -> tuple[Staleness, ...]:
         before += here
         classes.append(Staleness(delay=delay, merged=merged, gated=gated, bytes=here))
     return tuple(classes)
+
+
+def mean_staleness(kinds: Iterable[Staleness]) -> float:
+    """Steps from a gradient to its update, the mean over the bytes; a gate costs none."""
+    total = late = 0.0
+    for kind in kinds:
+        total += kind.bytes
+        late += kind.bytes * (kind.delay + (kind.merged - 1) / 2)
+    return late / total if total else 0.0
 
 
 def updates_per_step(plan: Plan) -> float:

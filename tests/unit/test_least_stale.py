@@ -5,6 +5,7 @@ import pytest
 from deft_horovod import policies
 from deft_horovod.contents import contents
 from deft_horovod.profile import LinkCost, LinkProfile
+from deft_horovod.solver import deft
 from deft_horovod.solver.least_stale import Candidate, choose, link_sets, solve
 from deft_horovod.solver.problem import Limits
 from tests.unit.models import request as model
@@ -104,3 +105,24 @@ def test_none_is_slower_than_the_plans_it_is_compared_with():
     assert plan.policy == "mine"
     alone = solve("mine", given.parameters, given.profile, Limits(0, 1))
     assert plan.prediction.exposed_us <= alone.prediction.exposed_us
+
+
+def test_a_late_plan_is_asked_for_where_not_all_is_hidden_and_taken_if_it_hides_more():
+    limits = Limits(1, 4)
+    crowded = model("resnet101", 4.0)
+
+    def late():
+        return deft.solve("deft", crowded.parameters, crowded.profile, limits)
+
+    alone = solve("mine", crowded.parameters, crowded.profile, limits)
+    both = solve("mine", crowded.parameters, crowded.profile, limits, late=late)
+    hides_more = late().prediction.exposed_us < 0.98 * alone.prediction.exposed_us
+    assert both.prediction.exposed_us <= alone.prediction.exposed_us * 1.001
+    assert (both.tasks == late().tasks) == hides_more
+
+    def never():
+        pytest.fail("everything is hidden")
+
+    free = model("resnet101", 0.5)
+    plan = solve("mine", free.parameters, free.profile, limits, late=never)
+    assert plan.prediction.exposed_us < 0.002 * plan.prediction.compute_us

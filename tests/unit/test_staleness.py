@@ -2,7 +2,7 @@ from hypothesis import given
 
 from deft_horovod.plan import Arena, Bucket, Generation, Link, Plan, Slot, Staleness, Task
 from deft_horovod.solver.costs import bucket_bytes
-from deft_horovod.solver.staleness import staleness, updates_per_step
+from deft_horovod.solver.staleness import mean_staleness, staleness, updates_per_step
 from tests.unit.random_plans import plans
 
 
@@ -55,3 +55,10 @@ def test_by_hand():
 def test_an_empty_plan_is_never_late():
     assert staleness(Plan(policy="stock")) == ()
     assert updates_per_step(Plan(policy="stock")) == 1.0
+
+
+@given(plans())
+def test_the_mean_lies_between_the_freshest_and_the_stalest(plan):
+    kinds = [kind for kind in staleness(plan) if kind.bytes]
+    each = [kind.delay + (kind.merged - 1) / 2 for kind in kinds]
+    assert min(each, default=0.0) <= mean_staleness(kinds) <= max(each, default=0.0) + 1e-9
