@@ -2,7 +2,17 @@ import pytest
 
 from deft_horovod.profile import LinkCost, LinkProfile
 from deft_horovod.solver.blocks import block_up
-from deft_horovod.solver.problem import LONGEST_PERIOD, Choice, Item, Limits, costs_of, problem_of
+from deft_horovod.solver.problem import (
+    LONGEST_PERIOD,
+    MARGIN,
+    WIDE_MARGIN,
+    Choice,
+    Item,
+    Limits,
+    costs_of,
+    margin_of,
+    problem_of,
+)
 from tests.unit.models import request
 from tests.unit.problems import example
 
@@ -69,3 +79,19 @@ def test_items_are_blocks_weighted_by_their_bytes_unless_told_otherwise():
     weights = [float(i) for i in range(len(blocking.blocks))]
     weighted = problem_of(blocking, given.profile, Limits(1, 2), (0,), weights)
     assert [item.weight for item in weighted.items] == weights
+
+
+@pytest.mark.parametrize(
+    ("load", "max_merge", "margin"),
+    [
+        (0.96, 4, MARGIN),  # a wider one would be the only reason to merge
+        (1.0, 4, WIDE_MARGIN),
+        (1.0, 1, MARGIN),  # compute waits whatever the margin
+        (3.8, 4, MARGIN),
+    ],
+)
+def test_the_margin_is_wide_only_where_gradients_are_merged_anyway(load, max_merge, margin):
+    profile = request("vgg19", load, max_delay=1, max_merge=max_merge).profile
+    (link,) = profile.links
+    wire_bytes = load * profile.compute_us / link.cost.beta_us_per_byte
+    assert margin_of(profile, wire_bytes, Limits(1, max_merge)) == margin
