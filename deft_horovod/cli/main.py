@@ -16,6 +16,7 @@ from deft_horovod.errors import DeftError
 SUBCOMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "run": "deft_horovod.cli.run",
+        "compare": "deft_horovod.cli.compare",
         "layers": "deft_horovod.cli.layers",
         "plan": "deft_horovod.cli.plan",
         "simulate": "deft_horovod.cli.simulate",

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
-import tempfile
 from pathlib import Path
 from typing import Final
 
 import click
 
 from deft_horovod.cli.inputs import parameters_of
-from deft_horovod.cli.job import INTERRUPTED, run_job
 from deft_horovod.cli.layer_table import layer_table
 from deft_horovod.cli.layers import summary
-from deft_horovod.cli.outcome import Outcome
-from deft_horovod.cli.output import Output, require_free
-from deft_horovod.cli.python_command import PythonCommand
-from deft_horovod.config import Config
-from deft_horovod.errors import DeftError
+from deft_horovod.cli.output import Output
+from deft_horovod.cli.question import Question
 from deft_horovod.profile import Profile
 
 _RANK: Final = "deft_horovod.cli.profiled_script"
@@ -74,69 +66,8 @@ def command(
     The script needs no change: it may use Horovod, deft_horovod, or neither on one rank. Under
     horovodrun this is the program of each rank.
     """
-    python = PythonCommand.parse(words)
-    rank = Config.launched_rank()
-    if not rank:
-        require_free(path, force=force)
-        _require_writable(path.absolute().parent)
-    _require_config()
-    options = ["--steps", str(steps), "--warmup", str(warmup), "--output", str(path.absolute())]
-    if rank is not None:
-        if ranks is not None or as_json:
-            raise click.UsageError("under horovodrun, leave out -np and --json")
-        sys.stdout.flush()
-        rank_command = python.under(_RANK, *options)
-        os.execv(rank_command[0], rank_command)  # noqa: S606
-    with tempfile.TemporaryDirectory(prefix="deft-profile-") as name:
-        folder = Path(name)
-        launcher = _launcher(ranks or 1)
-        job = [*launcher, *python.under(_RANK, *options, "--folder", name)]
-        status = run_job(job, folder, quiet_stdout=as_json)
-        _tell(python, status, Outcome.found(folder))
+    question = Question("profile", _RANK, ranks, path, force, as_json)
+    question.ask(words, ["--steps", str(steps), "--warmup", str(warmup)])
     profile = Profile.load(path)
     table = layer_table(profile, parameters_of(profile))
     Output(as_json=as_json).show(table.to_data(), summary(table, profile))
-
-
-def _require_writable(folder: Path) -> None:
-    """Said now, and not when the job is over."""
-    try:
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".deft-profile-"):
-            pass
-    except OSError as error:
-        raise click.UsageError(f"{folder} cannot be written to: {error.strerror}") from error
-
-
-def _launcher(ranks: int) -> list[str]:
-    if ranks == 1:
-        return []
-    beside = Path(sys.executable).with_name("horovodrun")
-    launcher = str(beside) if beside.is_file() else shutil.which("horovodrun")
-    if launcher is None:
-        raise click.UsageError("-np needs horovodrun, and it is neither here nor in PATH")
-    return [launcher, "-np", str(ranks)]
-
-
-def _require_config() -> None:
-    """What the script's optimizer would refuse later."""
-    try:
-        config = Config.load(None)
-    except DeftError as error:
-        raise click.UsageError(str(error)) from error
-    if config.disable:
-        raise click.UsageError("DEFT_DISABLE is set, so nothing can be measured; unset it")
-
-
-def _tell(python: PythonCommand, status: int, outcome: Outcome | None) -> None:
-    """What happened; ends with the script's status unless all went well."""
-    if status == INTERRUPTED:
-        outcome = Outcome(INTERRUPTED, f"{python.name} was interrupted; no profile was written")
-    if outcome is None:
-        died = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
-        outcome = Outcome(
-            128 - status if status < 0 else status or 1,
-            f"{python.name} {died} and left no word; no profile was written",
-        )
-    click.echo(f"deft-profile: {outcome.message}", err=True)
-    if outcome.status or status:
-        sys.exit(outcome.status or status)

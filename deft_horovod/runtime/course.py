@@ -13,10 +13,11 @@ from statistics import median
 from typing import Final, Literal
 
 from deft_horovod import policies
+from deft_horovod.comparison import STOCK
 from deft_horovod.config import Config
 from deft_horovod.policies.limits import limits
+from deft_horovod.runtime.job_request import Purpose
 
-STOCK: Final = "stock"
 _SYNCHRONOUS: Final = "least_stale"
 _CANDIDATES: Final = (STOCK, "bucket", "priority", _SYNCHRONOUS)
 
@@ -32,25 +33,31 @@ class Leg:
 
 
 def itinerary(
-    policy: str, config: Config, steps_done: int, profile_only: bool = False
+    policy: str, config: Config, steps_done: int, purpose: Purpose = "train"
 ) -> tuple[Leg, ...]:
     """The legs that lie ahead. After trials the last leg is still to be chosen."""
     profiled = max(1, config.profile_warmup_steps) + config.profile_steps
-    if profile_only:
+    if purpose == "profile":
         return (Leg("profile", STOCK, steps=profiled), Leg("settled", STOCK))
-    if not policies.get(policy).measures or config.plan_file:
+    if purpose == "train" and (not policies.get(policy).measures or config.plan_file):
         return (Leg("settled", policy, late=bool(config.plan_file)),)
     legs = [Leg("profile", STOCK, steps=profiled)]
     late = limits(policy, config).late
     wait = config.warmup_steps - steps_done - profiled
-    if late and wait > 0:
+    if late and wait > 0 and purpose == "train":
         legs.append(Leg("warmup", _SYNCHRONOUS, steps=wait))
-    if policy != "auto":
+    if purpose == "train" and policy != "auto":
         return (*legs, Leg("settled", policy, late=late))
-    candidates = [Leg("trial", name, steps=1 + config.trial_steps) for name in _CANDIDATES]
-    if late:
-        candidates.append(Leg("trial", _SYNCHRONOUS, late=True, steps=1 + config.trial_steps))
-    return (*legs, *(leg for _ in range(config.trial_rounds) for leg in candidates))
+    tried = [Leg("trial", *who, steps=1 + config.trial_steps) for who in _candidates(policy, late)]
+    return (*legs, *(leg for _ in range(config.trial_rounds) for leg in tried))
+
+
+def _candidates(policy: str, late: bool) -> list[tuple[str, bool]]:
+    """Policies, and whether they may be late: what `auto` chooses from, or stock and one other."""
+    if policy != "auto":
+        return [(STOCK, False), (policy, late)]
+    candidates = [(name, False) for name in _CANDIDATES]
+    return [*candidates, (_SYNCHRONOUS, True)] if late else candidates
 
 
 @dataclass
@@ -61,11 +68,11 @@ class Course:
     config: Config
     legs: tuple[Leg, ...] = ()
     done: int = 0  # steps before the first leg
-    profile_only: bool = False
+    purpose: Purpose = "train"
     _place: int = 0
     steps: int = 0  # in this leg
     _seen_us: list[float] = field(default_factory=list)
-    _trials: dict[tuple[str, bool], list[float]] = field(default_factory=dict)
+    _trials: dict[tuple[str, bool], list[list[float]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.restart(0)
@@ -78,12 +85,19 @@ class Course:
     @property
     def trials(self) -> Mapping[tuple[str, bool], float]:
         """Of each candidate (policy, late) the median step time, of this rank, in microseconds."""
-        return {key: median(times) for key, times in self._trials.items()}
+        return {
+            key: median(us for one in rounds for us in one) for key, rounds in self._trials.items()
+        }
+
+    @property
+    def rounds(self) -> Mapping[tuple[str, bool], Sequence[Sequence[float]]]:
+        """Of each candidate, round by round, the step times of this rank, in microseconds."""
+        return self._trials
 
     def restart(self, steps_done: int) -> None:
         """Everything has to be measured again."""
         self.done = steps_done
-        self.legs = itinerary(self.policy, self.config, steps_done, self.profile_only)
+        self.legs = itinerary(self.policy, self.config, steps_done, self.purpose)
         self._place = self.steps = 0
         self._seen_us.clear()
         self._trials.clear()
@@ -108,7 +122,7 @@ class Course:
     def end_trial(self) -> None:
         """Books what the current leg has measured."""
         if self.leg.kind == "trial":
-            self._trials.setdefault((self.leg.policy, self.leg.late), []).extend(self._seen_us)
+            self._trials.setdefault((self.leg.policy, self.leg.late), []).append([*self._seen_us])
         self._seen_us.clear()
 
     def proceed(self) -> None:

@@ -15,13 +15,14 @@ import horovod.torch as stock
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
+from deft_horovod.profile import Profile
 from deft_horovod.runtime.alone import Alone
 from deft_horovod.runtime.extension import native
+from deft_horovod.runtime.job_request import JobRequest
 from deft_horovod.runtime.members import members_of
 from deft_horovod.runtime.observation import Observer
 from deft_horovod.runtime.parameter_names import renamed
 from deft_horovod.runtime.pass_count import PassCount
-from deft_horovod.runtime.profile_request import ProfileRequest
 from deft_horovod.runtime.profiler import Profiler
 
 _LOOKS: Final = 2  # steps before anything is watched
@@ -31,7 +32,7 @@ _ANY_NUMBER: Final = 1 << 40  # of passes
 class OptimizerWatch:
     """Follows every optimizer that steps, until it is closed."""
 
-    def __init__(self, request: ProfileRequest) -> None:
+    def __init__(self, request: JobRequest[Profile]) -> None:
         self._request = request
         self._followed: weakref.WeakKeyDictionary[torch.optim.Optimizer, FollowedOptimizer] = (
             weakref.WeakKeyDictionary()
@@ -75,7 +76,7 @@ def _then(closure: Callable[[], Any], after: Callable[[], None]) -> Callable[[],
 class FollowedOptimizer:
     """One optimizer, from its first step to its profile."""
 
-    def __init__(self, optimizer: torch.optim.Optimizer, request: ProfileRequest) -> None:
+    def __init__(self, optimizer: torch.optim.Optimizer, request: JobRequest[Profile]) -> None:
         self._optimizer = weakref.ref(optimizer)
         self._request = request
         self._members = members_of(optimizer.param_groups, None)

@@ -17,19 +17,22 @@ import horovod.torch as stock
 import torch
 
 from deft_horovod import policies
+from deft_horovod.comparison import STOCK
+from deft_horovod.plan import Plan
 from deft_horovod.policies.limits import limits
 from deft_horovod.profile import LinkCost, Profile
 from deft_horovod.runtime.agreement import Agreement
-from deft_horovod.runtime.course import STOCK, Course, Leg, choose, slowest
+from deft_horovod.runtime.course import Course, Leg, choose, slowest
 from deft_horovod.runtime.drift import Drift
+from deft_horovod.runtime.job_request import Subject
 from deft_horovod.runtime.links import Links
 from deft_horovod.runtime.members import Member
 from deft_horovod.runtime.observation import Observer
 from deft_horovod.runtime.planned_reducer import PlannedReducer
 from deft_horovod.runtime.planning import Task
-from deft_horovod.runtime.profile_request import Subject
 from deft_horovod.runtime.profiler import Profiler
 from deft_horovod.runtime.stats import StepClock
+from deft_horovod.runtime.trials import comparison
 from deft_horovod.runtime.verdict import verdict
 from deft_horovod.runtime.world import world
 from deft_horovod.solver.link_cost import Sample, fit_link
@@ -46,11 +49,12 @@ class Pilot:
         self.links = Links(task.channel, task.config)
         self._whole_task = task
         self._inner = inner
-        self._subject: Subject | None = None  # of the request for a profile
-        self._course = Course(task.policy.name, task.config, profile_only=task.profile_only)
+        self._subject: Subject[Any] | None = None  # of the request of whoever runs the job
+        self._course = Course(task.policy.name, task.config, purpose=task.purpose)
         self._drift = Drift(task.config.drift, task.config.drift_steps)
         self._profiler: Profiler | None = None
         self._profile: Profile | None = None  # of the members in `_profiled`
+        self._tried: dict[tuple[str, bool], Plan] = {}
         self._profiled: tuple[Member, ...] = ()
         self._link: LinkCost | None = None  # seen in messages, without a profile
         self._plain = STOCK  # what stock Horovod's part is played by
@@ -95,7 +99,7 @@ class Pilot:
 
     @property
     def _measures(self) -> bool:
-        return self._whole_task.policy.measures or self._whole_task.profile_only
+        return self._whole_task.policy.measures or self._whole_task.purpose != "train"
 
     def view(self, observer: Observer) -> Callable[[Sequence[Member]], Profile]:
         """The profile of any members, as far as it is known."""
@@ -165,7 +169,7 @@ class Pilot:
     def _may_drift(self) -> bool:
         """Whether there is a profile that may become outdated."""
         measured = self.leg.kind == "settled" and self._profile is not None
-        return measured and not self._whole_task.profile_only
+        return measured and self._whole_task.purpose == "train"
 
     def _has_learnt(self) -> bool:
         """A policy without a profile plans again once it has seen some messages travel."""
@@ -192,7 +196,7 @@ class Pilot:
         elif asked:
             self._restart(observer)
         else:
-            self._end_leg(agreement)
+            self._end_leg(agreement, planned)
 
     def _restart(self, observer: Observer) -> None:
         """Everything is measured again, stock Horovod first."""
@@ -206,14 +210,16 @@ class Pilot:
                 observer, self._inner, config.profile_warmup_steps, config.profile_steps
             )
 
-    def _end_leg(self, agreement: Agreement) -> None:
+    def _end_leg(self, agreement: Agreement, planned: PlannedReducer | None) -> None:
         self._reasons[f"end of {self.leg.kind}"] += 1
         if self._profiler is not None:
             links = self.links.probe(agreement, self._profiled)
             self._profile = self._profiler.profile(agreement, self._profiled, links)
             self._profiler = None
-            if self._subject is not None:
+            if self._subject is not None and self._whole_task.purpose == "profile":
                 self._subject.take(self._profile, agreement)
+        if self.leg.kind == "trial" and planned is not None:
+            self._tried[self.leg.policy, self.leg.late] = planned.plan
         self._course.end_trial()
         if not self._course.undecided:
             self._course.proceed()
@@ -221,7 +227,12 @@ class Pilot:
         times = self._course.trials
         of_ranks = agreement.gather(list(times.values()))
         whole = slowest([dict(zip(times, row, strict=True)) for row in of_ranks])
-        self._course.settle(*choose(whole, self._whole_task.config.min_gain))
+        chosen = choose(whole, self._whole_task.config.min_gain)
+        if self._subject is not None and self._profile is not None:
+            name, rounds = self._whole_task.policy.name, self._course.rounds
+            found = comparison(agreement, name, chosen, rounds, self._tried, self._profile)
+            self._subject.take(found, agreement)
+        self._course.settle(*chosen)
 
     # --- beginnings and ends -----------------------------------------------------------------
     def start(self, agreement: Agreement, observer: Observer) -> None:
@@ -245,8 +256,9 @@ class Pilot:
         self._course.proceed()
 
     def _announce(self, observer: Observer) -> None:
-        """Somebody may want the profile. All ranks have to end together, so all have to have it."""
-        request = world().profile_request
+        """Somebody may want to know something of the job. All ranks have to end together, so all
+        have to have it."""
+        request = world().job_request
         everyone = self._whole_task.channel.process_set.size() == stock.size()
         if request is not None and self._subject is None and everyone:
             tensors = [member.tensor for member in observer.members]

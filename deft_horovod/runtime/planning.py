@@ -20,6 +20,7 @@ from deft_horovod.profile import Profile
 from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.groups import Groups
+from deft_horovod.runtime.job_request import Purpose
 from deft_horovod.runtime.members import Member
 from deft_horovod.runtime.merging import takes_mean
 from deft_horovod.runtime.observation import Observer
@@ -33,12 +34,12 @@ class Task:
     config: Config
     channel: Channel
     groups: Groups
-    profile_only: bool = False  # somebody wants the profile (`World.profile_request`) and no plan
+    purpose: Purpose = "train"  # of the `World.job_request`
 
     @property
     def watches_forward(self) -> bool:
         """Whether somebody needs to know when parameters are used."""
-        return self.policy.gates or self.profile_only or bool(self.config.plan_file)
+        return self.policy.gates or self.purpose != "train" or bool(self.config.plan_file)
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ import functools
 import logging
 import weakref
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from deft_horovod.runtime.profile_request import ProfileRequest
+from deft_horovod.runtime.job_request import JobRequest
 
 if TYPE_CHECKING:
     from deft_horovod.runtime.engine import Engine
@@ -23,11 +23,11 @@ _LOG: Final = logging.getLogger("deft_horovod")
 
 
 class World:
-    """The numbering of optimizers, the engines that are alive, and who wants the job's profile."""
+    """The numbering of optimizers, the engines that are alive, who wants an answer of the job."""
 
     def __init__(self) -> None:
         self.engines: weakref.WeakSet[Engine] = weakref.WeakSet()
-        self.profile_request: ProfileRequest | None = None
+        self.job_request: JobRequest[Any] | None = None
         self._taken: Counter[int] = Counter()
         atexit.register(self.warn_of_unapplied)
 

@@ -15,6 +15,7 @@ from deft_horovod.errors import DeftError, NotSupportedError, explain
 from deft_horovod.runtime import optimizer as wrapper
 from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.groups import Groups
+from deft_horovod.runtime.job_request import Purpose
 from deft_horovod.runtime.partial_update import is_partial, require_partial
 from deft_horovod.runtime.planning import Task
 from deft_horovod.runtime.world import world
@@ -91,13 +92,16 @@ def _task(
 ) -> Task:
     """`auto` tries what cannot keep groups together, and updates parameters one by one; where that
     is asked for, or not possible, it means the policy that can."""
-    request = world().profile_request
+    request = world().job_request
+    purpose: Purpose = "train"
     if request is not None:
-        return Task(policies.get("stock"), request.over_config(settings), channel, groups, True)
+        settings, purpose = request.over_config(settings), request.purpose
+    if purpose == "profile":
+        return Task(policies.get("stock"), settings, channel, groups, purpose)
     name = settings.policy
     if name == "auto" and (groups.given or not is_partial(optimizer)):
         name = "bucket"
-    task = Task(policies.get(name), settings, channel, groups)
+    task = Task(policies.get(name), settings, channel, groups, purpose)
     _check_policy(task, optimizer)
     return task
 

@@ -3,77 +3,29 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
 from deft_horovod.profile import Profile
-from tests.parallel.launch import SCRIPTS
+from tests.parallel.ended import LIMIT_S, SCRIPT, Ended
 
-LIMIT_S = 90
 STEPS = 6
-SCRIPT = str(SCRIPTS / "profiled.py")
-ROOT = SCRIPTS.parents[2]
 
 pytestmark = pytest.mark.timeout(LIMIT_S + 20)
 
 
-class Ended:
-    """A command that has ended."""
-
-    def __init__(
-        self, folder: Path, *words: str, launcher: tuple[str, ...] = (), interrupt_at: str = ""
-    ) -> None:
-        command = [*launcher, sys.executable, "-m", "deft_horovod.cli.main", "run", *words]
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("HOROVOD_", "DEFT_"))}
-        environment = {
-            **kept,
-            "OMP_NUM_THREADS": "1",
-            "PYTHONUNBUFFERED": "1",
-            "PYTHONPATH": str(ROOT),
-            "DEFT_PROBE_S": "0.05",
-            "DEFT_DEADLINE_S": "20",
-        }
-        self.lines: list[str] = []
-        with subprocess.Popen(
-            command,
-            cwd=folder,
-            env=environment,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        ) as job:
-            # It takes its ranks with it; nobody has to look for them.
-            timer = threading.Timer(LIMIT_S, job.terminate)
-            timer.start()
-            for line in job.stdout or ():
-                self.lines.append(line)
-                if interrupt_at and interrupt_at in line:
-                    interrupt_at = ""
-                    job.send_signal(signal.SIGINT)
-            self.status = job.wait(LIMIT_S)
-            timer.cancel()
-        self.output = "".join(self.lines)
-        self.path = folder / "profile.json"
-        self.left = sorted(path.name for path in folder.iterdir())
-
-    def said(self, text: str) -> int:
-        return sum(text in line for line in self.lines)
-
-    def profile(self) -> Profile:
-        assert self.status == 0, self.output
-        assert self.left == ["profile.json"]
-        return Profile.load(self.path)
+def profile_of(ended: Ended, folder: Path) -> Profile:
+    assert ended.status == 0, ended.output
+    assert ended.left == ["profile.json"]
+    return Profile.load(folder / "profile.json")
 
 
 def run(folder: Path, kind: str, *words: str, np: int = 1, **options: object) -> Ended:
     ranks = ("-np", str(np)) if np > 1 else ()
-    asked = (*ranks, "--steps", str(STEPS), "--", "python", SCRIPT, kind, *words)
+    asked = ("run", *ranks, "--steps", str(STEPS), "--", "python", SCRIPT, kind, *words)
     return Ended(folder, *asked, **options)  # type: ignore[arg-type]
 
 
@@ -89,7 +41,7 @@ def sane(profile: Profile, size: int) -> Profile:
 
 def test_plain_torch_on_one_rank(tmp_path: Path) -> None:
     ended = run(tmp_path, "trains")
-    profile = sane(ended.profile(), 1)
+    profile = sane(profile_of(ended, tmp_path), 1)
     assert [tensor.name for tensor in profile.tensors][:2] == ["0.weight", "0.bias"]
     assert ended.said("left the loop in step 9")
     assert ended.said("this is the profile of AdamW (4 tensors")
@@ -98,14 +50,14 @@ def test_plain_torch_on_one_rank(tmp_path: Path) -> None:
 @pytest.mark.parametrize("package", ["horovod", "deft_horovod"])
 def test_horovod_scripts_on_one_rank(tmp_path: Path, package: str) -> None:
     ended = run(tmp_path, "trains", "1000", package)
-    sane(ended.profile(), 1)
+    sane(profile_of(ended, tmp_path), 1)
     assert ended.said("initialised at exit: True")
 
 
 @pytest.mark.parametrize("package", ["horovod", "deft_horovod"])
 def test_horovod_scripts_on_two_ranks(tmp_path: Path, package: str) -> None:
     ended = run(tmp_path, "trains", "1000", package, np=2)
-    profile = sane(ended.profile(), 2)
+    profile = sane(profile_of(ended, tmp_path), 2)
     assert profile.tensors[0].name == "model0.0.weight"
     assert len(profile.links[0].samples) >= 8
     assert ended.said("left the loop in step 9") == 2
@@ -115,24 +67,24 @@ def test_horovod_scripts_on_two_ranks(tmp_path: Path, package: str) -> None:
 
 
 def test_the_larger_of_two_optimizers_and_groups(tmp_path: Path) -> None:
-    profile = sane(run(tmp_path, "two", "1000", "horovod", np=2).profile(), 2)
+    profile = sane(profile_of(run(tmp_path, "two", "1000", "horovod", np=2), tmp_path), 2)
     assert profile.tensors[0].name == "model1.0.weight"
 
 
 def test_groups_are_kept_together_as_ever(tmp_path: Path) -> None:
-    sane(run(tmp_path, "groups", "1000", "horovod", np=2).profile(), 2)
+    sane(profile_of(run(tmp_path, "groups", "1000", "horovod", np=2), tmp_path), 2)
 
 
 def test_under_horovodrun_it_is_the_program_of_a_rank(tmp_path: Path) -> None:
     launcher = (str(Path(sys.executable).with_name("horovodrun")), "-np", "2")
     ended = run(tmp_path, "trains", "1000", "horovod", launcher=launcher)
-    sane(ended.profile(), 2)
+    sane(profile_of(ended, tmp_path), 2)
     assert ended.said("this is the profile of SGD (4 tensors") == 1
     assert not ended.said("Traceback")
 
 
 def test_what_was_measured_as_json(tmp_path: Path) -> None:
-    words = ("--json", "--steps", str(STEPS), "--", "python", SCRIPT, "trains")
+    words = ("run", "--json", "--steps", str(STEPS), "--", "python", SCRIPT, "trains")
     ended = Ended(tmp_path, *words)
     text = ended.output[ended.output.index("\n{\n") :]
     assert len(json.loads(text)["layers"]) == 2
@@ -152,7 +104,7 @@ def test_a_script_without_a_step(tmp_path: Path, package: str, np: int) -> None:
     script = tmp_path / "script" / "empty.py"
     script.write_text("import horovod.torch as hvd; hvd.init()")
     ranks = ("-np", str(np)) if np > 1 else ()
-    ended = Ended(tmp_path, *ranks, "python", str(script))
+    ended = Ended(tmp_path, "run", *ranks, "python", str(script))
     assert (ended.status, ended.left) == (1, ["script"])
     assert ended.said("empty.py ended without a step of an optimizer; 13 are needed")
 

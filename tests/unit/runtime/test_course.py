@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deft_horovod import policies
+from deft_horovod.comparison import STOCK
 from deft_horovod.config import Config
-from deft_horovod.runtime.course import STOCK, Course, Leg, choose, itinerary, limits, slowest
+from deft_horovod.runtime.course import Course, Leg, choose, itinerary, limits, slowest
 
 MEASURED = [name for name, policy in policies.registry().items() if policy.measures]
 DIRECT = [name for name, policy in policies.registry().items() if not policy.measures]
@@ -109,7 +110,7 @@ def test_a_step_is_as_slow_as_its_slowest_rank():
 @pytest.mark.parametrize("policy", ["stock", "auto", MEASURED[0]])
 def test_whoever_wants_a_profile_only_stays_with_stock_horovod(policy: str) -> None:
     config = Config(profile_warmup_steps=2, profile_steps=3, warmup_steps=50, max_delay=1)
-    course = Course(policy, config, profile_only=True)
+    course = Course(policy, config, purpose="profile")
     assert course.leg == Leg("profile", STOCK, steps=5)
     assert [course.step(1.0) for _ in range(5)] == [False, False, False, False, True]
     course.proceed()

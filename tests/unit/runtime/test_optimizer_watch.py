@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import nn
 
+from deft_horovod.runtime.job_request import Answered
 from deft_horovod.runtime.optimizer_watch import OptimizerWatch
-from deft_horovod.runtime.profile_request import ProfileRequest, ProfileTaken
+from deft_horovod.runtime.profile_request import ProfileRequest
 
 WARMUP, STEPS = 3, 4
 NEEDED = WARMUP + STEPS
@@ -41,7 +42,7 @@ def until_taken(step, limit=60):
     for number in range(1, limit + 1):
         try:
             step()
-        except ProfileTaken as end:
+        except Answered as end:
             assert end.code == 0
             return number
     return None

@@ -6,7 +6,8 @@ import torch
 from deft_horovod.config import Config
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.alone import Alone
-from deft_horovod.runtime.profile_request import FEWEST_WARMUP_STEPS, ProfileRequest, ProfileTaken
+from deft_horovod.runtime.job_request import FEWEST_WARMUP_STEPS, Answered
+from deft_horovod.runtime.profile_request import ProfileRequest
 
 PROFILE = Profile.assumed(1)
 
@@ -27,7 +28,7 @@ def test_the_script_ends_with_the_profile_of_its_only_optimizer():
     request, delivered = asked()
     subject = request.subject("SGD", tensors(3, 4))
     assert not request.over
-    with pytest.raises(ProfileTaken) as end:
+    with pytest.raises(Answered) as end:
         subject.take(PROFILE, Alone())
     assert (end.value.code, request.over, delivered) == (0, True, [subject])
     assert isinstance(end.value, SystemExit)
@@ -44,14 +45,14 @@ def test_the_largest_one_is_waited_for(first):
     if first == "small":
         subjects["small"].take(PROFILE, Alone())
         assert delivered == []
-    with pytest.raises(ProfileTaken):
+    with pytest.raises(Answered):
         subjects["large"].take(PROFILE, Alone())
     assert delivered == [subjects["large"]]
 
 
 def test_what_went_wrong_is_the_status():
     request, _ = asked(problem="the disk is full")
-    with pytest.raises(ProfileTaken) as end:
+    with pytest.raises(Answered) as end:
         request.subject("SGD", tensors(3)).take(PROFILE, Alone())
     assert end.value.code == 1
 
@@ -59,9 +60,9 @@ def test_what_went_wrong_is_the_status():
 def test_whoever_goes_on_is_told_again():
     request, delivered = asked()
     subject = request.subject("SGD", tensors(3))
-    with pytest.raises(ProfileTaken):
+    with pytest.raises(Answered):
         subject.take(PROFILE, Alone())
-    with pytest.raises(ProfileTaken):
+    with pytest.raises(Answered):
         subject.step()
     assert len(delivered) == 1
 
