@@ -150,6 +150,12 @@ class Config(BaseModel):
         description="How long a wait lasts before it ends with an error that says who is missing.",
     )
     disable: bool = Field(False, description="Run plain Horovod, as if nothing were installed.")
+    trace: str = Field(
+        "", description="Folder into which every rank writes a trace of its steps and messages."
+    )
+    trace_steps: int = Field(
+        200, ge=1, le=100_000_000, description="Steps of each optimizer that are traced."
+    )
     verbose: bool = Field(False, description="Rank 0 writes a summary of each plan to its log.")
 
     # Hidden from type checkers, which then keep the constructor generated from the fields.

@@ -128,6 +128,7 @@ class Engine:
         if self._gates is not None:
             self._gates.hold(held, options_of(self._inner))
         self.clock.boundary()
+        self._pilot.trace(self.clock.steps, self.planned, self._observer.last)
         wants = self._pilot.boundary(
             self.clock, self.planned, self._agreement, changed=changed, strays=bool(strays)
         )
@@ -138,6 +139,7 @@ class Engine:
 
     def after_step(self) -> None:
         """The updates of this boundary are done."""
+        self._pilot.updated()
         self._turn_if_due()
 
     def open_gates(self) -> None:
@@ -247,11 +249,10 @@ class Engine:
 
     def stats(self) -> dict[str, Any]:
         """Times, bytes and messages so far."""
-        dropped = self.dropped + (self.planned.dropped if self.planned is not None else 0)
         return {
             "policy": self.task.policy.name,
             "plans": self.epoch,
-            "dropped": dropped,
+            "dropped": self.dropped + (self.planned.dropped if self.planned is not None else 0),
             **self._pilot.stats(),
             **step_stats(self.clock, self.planned),
         }
@@ -291,7 +292,7 @@ class Engine:
             return False
         agreement.require_equal(self.facts())
         self.number = number = world().take_number(self.process_set_id)
-        self._pilot.links.open(agreement, number)
+        self._pilot.meet(agreement, number)
         if not self._go_on(agreement):
             self._pilot.start(agreement, self._observer)
             self._adopt(self._assign(agreement))

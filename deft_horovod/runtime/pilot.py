@@ -22,8 +22,10 @@ from deft_horovod.plan import Plan
 from deft_horovod.policies.limits import limits
 from deft_horovod.profile import LinkCost, Profile
 from deft_horovod.runtime.agreement import Agreement
+from deft_horovod.runtime.clock_offset import clock_offset
 from deft_horovod.runtime.course import Course, Leg, choose, slowest
 from deft_horovod.runtime.drift import Drift
+from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.job_request import Subject
 from deft_horovod.runtime.links import Links
 from deft_horovod.runtime.members import Member
@@ -32,10 +34,12 @@ from deft_horovod.runtime.planned_reducer import PlannedReducer
 from deft_horovod.runtime.planning import Task
 from deft_horovod.runtime.profiler import Profiler
 from deft_horovod.runtime.stats import StepClock
+from deft_horovod.runtime.tracer import Tracer
 from deft_horovod.runtime.trials import comparison
 from deft_horovod.runtime.verdict import verdict
 from deft_horovod.runtime.world import world
 from deft_horovod.solver.link_cost import Sample, fit_link
+from deft_horovod.trace import Line
 
 _LOG: Final = logging.getLogger("deft_horovod")
 _REPORT_AFTER_STEPS: Final = 10  # with the final plan
@@ -61,6 +65,7 @@ class Pilot:
         self._asked = False
         self._steps_with_plan = 0
         self._reasons: Counter[str] = Counter()
+        self._tracer: Tracer | None = None
 
     # --- what runs now -----------------------------------------------------------------------
     @property
@@ -113,10 +118,34 @@ class Pilot:
         return profile_of
 
     # --- boundaries --------------------------------------------------------------------------
+    def meet(self, agreement: Agreement, number: int) -> None:
+        """The ranks meet for the first time, or anew; `number`: of this optimizer."""
+        self.links.open(agreement, number)
+        config = self._whole_task.config
+        if config.trace and self._tracer is None:
+            file = world().trace_file(config.trace, stock.rank())
+            line = Line(stock.rank(), number)
+            offset = clock_offset(agreement)
+            self._tracer = Tracer(file.write, line, offset, config.trace_steps)
+
+    def trace(
+        self, step: int, planned: PlannedReducer | None, collected: native.Collected | None
+    ) -> None:
+        """A step of the job has ended."""
+        if self._tracer is not None:
+            self._tracer.end_boundary(step, planned, collected)
+
     def begin_boundary(self) -> None:
         """The optimizer asks for its averages."""
+        if self._tracer is not None:
+            self._tracer.begin_boundary()
         if self._profiler is not None:
             self._profiler.begin_boundary()
+
+    def updated(self) -> None:
+        """The optimizer has updated what was due."""
+        if self._tracer is not None:
+            self._tracer.updated()
 
     def skip_step(self) -> None:
         """The gradients of this step were thrown away."""
@@ -302,5 +331,5 @@ class Pilot:
 def _measured(planned: PlannedReducer | None) -> LinkCost | None:
     if planned is None:
         return None
-    records = planned.session.take_records()
+    records = planned.take_records()
     return fit_link([Sample(r.bytes, r.sent_us, r.done_us) for r in records])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import horovod.torch as stock
 
@@ -17,6 +18,8 @@ from deft_horovod.runtime.members import Member
 from deft_horovod.runtime.merging import divide
 from deft_horovod.runtime.stats import StepClock
 from deft_horovod.runtime.waits import Waiter
+
+_KEPT_RECORDS: Final = 4096  # as many as the session keeps
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,7 @@ class PlannedReducer:
         self.boundary: list[native.Due] = []  # what was due at the latest one
         self.sent_before: tuple[Sent, ...] = (Sent(),) * len(plan.links)  # in cycles flushed
         self.dropped = 0  # generations that were thrown away
+        self._records: deque[native.MessageRecord] = deque(maxlen=_KEPT_RECORDS)
         process_set = route.channel.process_set
         self.session = native.Session(
             native.Plan(plan.model_dump()),
@@ -132,6 +136,19 @@ class PlannedReducer:
             Sent(old.bytes + now.bytes, old.messages + now.messages, old.busy_us + now.busy_us)
             for old, now in zip(self.sent_before, self.session.link_stats(), strict=True)
         )
+
+    def look_at_records(self) -> list[native.MessageRecord]:
+        """The messages that have arrived since the last look."""
+        new = self.session.take_records()
+        self._records.extend(new)
+        return new
+
+    def take_records(self) -> list[native.MessageRecord]:
+        """Those that have arrived since this was last called, whoever has looked at them."""
+        self.look_at_records()
+        taken = [*self._records]
+        self._records.clear()
+        return taken
 
     def take_attention(self) -> bool:
         """Whether any rank asked for a new plan in what was taken since the last call."""

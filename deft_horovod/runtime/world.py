@@ -12,9 +12,12 @@ import functools
 import logging
 import weakref
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from deft_horovod.config import Config
 from deft_horovod.runtime.job_request import JobRequest
+from deft_horovod.runtime.trace_file import TraceFile
 
 if TYPE_CHECKING:
     from deft_horovod.runtime.engine import Engine
@@ -28,6 +31,7 @@ class World:
     def __init__(self) -> None:
         self.engines: weakref.WeakSet[Engine] = weakref.WeakSet()
         self.job_request: JobRequest[Any] | None = None
+        self._trace_file: TraceFile | None = None
         self._taken: Counter[int] = Counter()
         atexit.register(self.warn_of_unapplied)
 
@@ -36,6 +40,13 @@ class World:
         number = self._taken[process_set_id]
         self._taken[process_set_id] += 1
         return number
+
+    def trace_file(self, folder: str, rank: int) -> TraceFile:
+        """The one of this process."""
+        if self._trace_file is None:
+            elastic = Config.elastic()
+            self._trace_file = TraceFile(Path(folder), rank, may_exist=elastic)
+        return self._trace_file
 
     def in_order(self) -> list[Engine]:
         """The engines that have agreed with their peers, in the same order on all ranks."""

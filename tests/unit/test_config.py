@@ -48,6 +48,8 @@ def test_defaults():
         "plan_file": "",
         "deadline_s": 300.0,
         "disable": False,
+        "trace": "",
+        "trace_steps": 200,
         "verbose": False,
     }
 

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from deft_horovod.config import Config
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.alone import Alone
 from deft_horovod.runtime.job_request import FEWEST_WARMUP_STEPS, Answered
@@ -79,13 +78,6 @@ def test_progress_is_that_of_the_largest():
     for _ in range(20):
         large.step()
     assert seen[-1] == (12, 12)
-
-
-def test_the_options_of_the_script_give_way():
-    request, _ = asked()
-    config = request.over_config(Config(profile_steps=99, plan_file="plan.json", probe_s=0.5))
-    assert (config.profile_warmup_steps, config.profile_steps) == (5, 7)
-    assert (config.plan_file, config.probe_s) == ("", 0.5)
 
 
 def test_some_steps_always_come_first():
