@@ -110,19 +110,6 @@ def _best_on(setting: _Setting) -> _Found:
         if best is not None and best.is_hidden and (best.is_best or needs_merging(problem)):
             break
     assert best is not None  # noqa: S101 (a plain cadence always repeats itself)
-    return best if best.is_best else _without_margin(setting, best)
-
-
-def _without_margin(setting: _Setting, best: _Found) -> _Found:
-    """Rarer updates are too high a price for the margin: if there is time for every step in the
-    windows as they were measured, they are filled to the brim."""
-    for blocking in setting.blockings:
-        problem = replace(setting.problem(blocking), margin=1.0)
-        if needs_merging(problem):
-            continue
-        for found in _tried(setting, blocking, problem, unmerged=True):
-            if found.is_best:
-                return found
     return best
 
 
