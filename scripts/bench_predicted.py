@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """How well are step times predicted? Every arm of a report of scripts/bench.py, simulated.
 
-    python scripts/bench_predicted.py first
+    python scripts/bench_predicted.py cluster
 
-reads docs/benchmarks/first.json and writes docs/benchmarks/first-predicted.md. What the emulated
+reads docs/benchmarks/cluster.json and writes docs/benchmarks/cluster-predicted.md. What the emulated
 accelerator computes is known exactly; what its links cost is fitted to the times that the
 all-reduce of all gradients, alone, was measured to take.
 """

@@ -11,7 +11,7 @@ TOLERANCE = 0.04
 
 
 def cells(predicted: ModuleType) -> list[dict[str, Any]]:
-    report = predicted.FOLDER / "first.json"
+    report = predicted.FOLDER / "cluster.json"
     return list(json.loads(report.read_text(encoding="utf-8"))["cells"])
 
 
