@@ -23,6 +23,7 @@ from deft_horovod.size import exact_size_text, parse_size
 # In the registry under these names; the registry itself stands above the configuration.
 POLICIES: Final = ("auto", "bucket", "deft", "least_stale", "priority", "stock", "wfbp")
 _PREFIX: Final = "DEFT_"
+_TOLD: Final = ("HOROVOD_", _PREFIX, "OMP_NUM_THREADS", "GLOO_", "NCCL_")
 _WIDE: Final = 36  # what is longer than this stands below the table's row
 _FILE_VARIABLE: Final = "DEFT_CONFIG"
 _RANK_VARIABLES: Final = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
@@ -201,6 +202,12 @@ class Config(BaseModel):
     def elastic(environ: Mapping[str, str] | None = None) -> bool:
         """Whether Horovod's launcher started this process for elastic training."""
         return (os.environ if environ is None else environ).get("HOROVOD_ELASTIC") == "1"
+
+    @staticmethod
+    def environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+        """The variables that change how communication works, ours and Horovod's."""
+        environ = os.environ if environ is None else environ
+        return {name: value for name, value in sorted(environ.items()) if name.startswith(_TOLD)}
 
     @staticmethod
     def launched_rank(environ: Mapping[str, str] | None = None) -> int | None:

@@ -3,8 +3,8 @@
 
     python scripts/bench_predicted.py cluster
 
-reads docs/benchmarks/cluster.json and writes docs/benchmarks/cluster-predicted.md. What the emulated
-accelerator computes is known exactly; what its links cost is fitted to the times that the
+reads docs/benchmarks/cluster.json and writes docs/benchmarks/cluster-predicted.md. What the
+emulated accelerator computes is known exactly; what its links cost is fitted to the times that the
 all-reduce of all gradients, alone, was measured to take.
 """
 

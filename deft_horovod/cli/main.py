@@ -21,6 +21,7 @@ SUBCOMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "plan": "deft_horovod.cli.plan",
         "simulate": "deft_horovod.cli.simulate",
         "trace": "deft_horovod.cli.trace",
+        "doctor": "deft_horovod.cli.doctor",
     }
 )
 

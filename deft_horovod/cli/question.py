@@ -49,7 +49,7 @@ class Question:
             os.execv(rank_command[0], rank_command)  # noqa: S606
         with tempfile.TemporaryDirectory(prefix="deft-profile-") as name:
             folder = Path(name)
-            job = [*_launcher(self.ranks or 1)]
+            job = [*launcher(self.ranks or 1)]
             job += python.under(self.module, *options, "--folder", name)
             status = run_job(job, folder, quiet_stdout=self.as_json)
             self._tell(python, status, Outcome.found(folder))
@@ -79,14 +79,15 @@ def _require_writable(folder: Path) -> None:
         raise click.UsageError(f"{folder} cannot be written to: {error.strerror}") from error
 
 
-def _launcher(ranks: int) -> list[str]:
+def launcher(ranks: int) -> list[str]:
+    """What to put before the command of a rank."""
     if ranks == 1:
         return []
     beside = Path(sys.executable).with_name("horovodrun")
-    launcher = str(beside) if beside.is_file() else shutil.which("horovodrun")
-    if launcher is None:
+    program = str(beside) if beside.is_file() else shutil.which("horovodrun")
+    if program is None:
         raise click.UsageError("-np needs horovodrun, and it is neither here nor in PATH")
-    return [launcher, "-np", str(ranks)]
+    return [program, "-np", str(ranks)]
 
 
 def _require_config() -> None:

@@ -219,7 +219,7 @@ def test_every_subcommand_of_deft_profile_is_documented() -> None:
     assert set(SUBCOMMANDS) <= anchors(page) & table_words(page)
     text = page.read_text(encoding="utf-8")
     for name in SUBCOMMANDS:
-        assert re.search(rf"^deft-profile {name} .*docs/examples/", text, re.MULTILINE), name
+        assert re.search(rf"^deft-profile {name} ", text, re.MULTILINE), name
 
 
 def test_every_error_is_documented() -> None:
