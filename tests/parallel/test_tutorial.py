@@ -22,7 +22,7 @@ def test_every_command_of_the_tutorial_works(tmp_path: Path) -> None:
     environment = {
         **kept,
         "PATH": f"{scripts}:{os.environ['PATH']}",
-        "DEFT_DOCS": str(DOCS),
+        "DOCS": str(DOCS),
         "PYTHONPATH": str(DOCS.parent),
         "OMP_NUM_THREADS": "1",
     }
