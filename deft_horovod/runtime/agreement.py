@@ -19,11 +19,21 @@ from deft_horovod.errors import AgreementError, WaitTimeoutError, explain
 from deft_horovod.runtime.waits import poll_until_done
 
 _POLL_S: Final = 0.0005
+_LEAST_ROOM: Final = 64
 _ABSENT: Final = "(absent)"
 
 
 def _packed(text: str) -> torch.Tensor:
     return torch.from_numpy(np.frombuffer(text.encode(), dtype=np.uint8).copy())
+
+
+def _room(length: int) -> int:
+    """For texts of this length and others: a power of two, so that there are few."""
+    return max(_LEAST_ROOM, 1 << (length - 1).bit_length()) if length else _LEAST_ROOM
+
+
+def _padded(body: torch.Tensor, room: int) -> torch.Tensor:
+    return torch.nn.functional.pad(body, (0, room - body.numel()))
 
 
 def _unpacked(body: torch.Tensor) -> str:
@@ -58,7 +68,11 @@ def first_difference(mine: Any, theirs: Any, path: str = "") -> tuple[str, Any, 
 
 
 class Agreement:
-    """Questions to all ranks of a process set. All ranks must ask the same ones in order."""
+    """Questions to all ranks of a process set. All ranks must ask the same ones in order.
+
+    Each name is always that of tensors of one shape. Another shape under a known name would make
+    Horovod rearrange its response cache, and with it the order in which waiting messages run.
+    """
 
     def __init__(self, process_set: Any, deadline_s: float) -> None:
         self._process_set = process_set
@@ -88,8 +102,9 @@ class Agreement:
         """What every rank says, in the order of the ranks; nobody may say nothing."""
         body = _packed(text)
         lengths = self._gather(torch.tensor([body.numel()], dtype=torch.int64), ".length").tolist()
-        bodies = torch.split(self._gather(body, ".facts"), lengths)
-        return [_unpacked(part) for part in bodies]
+        room = _room(max(lengths))
+        bodies = self._gather(_padded(body, room).unsqueeze(0), f".facts.{room}")
+        return [_unpacked(row[:length]) for row, length in zip(bodies, lengths, strict=True)]
 
     def union(self, flags: Sequence[bool]) -> list[bool]:
         """Which flags are set on any rank."""
@@ -97,7 +112,10 @@ class Agreement:
         if sums.numel() == 0:
             return []
         handle = stock.allreduce_async_(
-            sums, name=self._prefix + ".union", op=stock.Sum, process_set=self._process_set
+            sums,
+            name=f"{self._prefix}.union.{len(flags)}",
+            op=stock.Sum,
+            process_set=self._process_set,
         )
         self._wait(handle, "the flags of the other ranks")
         return [value > 0 for value in sums.tolist()]
@@ -105,7 +123,7 @@ class Agreement:
     def gather(self, numbers: Sequence[float]) -> list[list[float]]:
         """The numbers of every rank, as many of each; in the order of the ranks."""
         mine = torch.tensor([list(numbers)], dtype=torch.float64)
-        gathered: list[list[float]] = self._gather(mine, ".numbers").tolist()
+        gathered: list[list[float]] = self._gather(mine, f".numbers.{len(numbers)}").tolist()
         return gathered
 
     def share(self, text: str | None) -> str:
@@ -114,9 +132,10 @@ class Agreement:
         mine = _packed("" if text is None else text)
         length = torch.tensor([mine.numel()], dtype=torch.int64)
         self._broadcast(length, root, ".share.length")
-        body = mine if text is not None else torch.zeros(int(length.item()), dtype=torch.uint8)
-        self._broadcast(body, root, ".share.text")
-        return _unpacked(body)
+        room = _room(int(length.item()))
+        body = _padded(mine, room) if text is not None else torch.zeros(room, dtype=torch.uint8)
+        self._broadcast(body, root, f".share.text.{room}")
+        return _unpacked(body[: int(length.item())])
 
     @property
     def decider(self) -> int:

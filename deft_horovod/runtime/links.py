@@ -50,11 +50,12 @@ class Links:
     def probe(self, agreement: Agreement, members: Sequence[Member]) -> tuple[LinkProfile, ...]:
         """What each link costs, measured now; with nothing else in flight."""
         self._probes += 1
-        largest = max((m.tensor.numel() * m.tensor.element_size() for m in members), default=0)
+        # Small tensors travel together, so a message may be as large as all of them.
+        total = sum(m.tensor.numel() * m.tensor.element_size() for m in members)
         allowance = Allowance(
             budget_s=self._config.probe_s,
             deadline_s=self._config.deadline_s,
-            largest_bytes=min(max(largest, 1 << 16), _LARGEST_PROBE_BYTES),
+            largest_bytes=min(max(total, 1 << 16), _LARGEST_PROBE_BYTES),
         )
         prefix = f"deft.{self._number}.probe.{self._probes}"
         return probe_links(agreement, self.opened, prefix, allowance)
