@@ -1,7 +1,10 @@
+import functools
+
+import horovod.torch as stock
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deft_horovod.runtime.agreement import canonical, first_difference
+from deft_horovod.runtime.agreement import Agreement, canonical, first_difference
 
 LEAVES = st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.text("ab", max_size=2))
 FACTS = st.dictionaries(
@@ -52,3 +55,25 @@ def test_lists_of_other_lengths_differ_where_they_do_before_the_end():
 def test_a_missing_fact_is_a_difference():
     assert first_difference({"a": 1}, {"a": 1, "b": 2}) == ("b", "(absent)", 2)
     assert first_difference({}, {"a": None}) == ("a", "(absent)", None)
+
+
+def test_what_is_told_comes_back_and_a_name_is_always_that_of_one_shape(monkeypatch):
+    stock.init()
+    shapes = {}
+
+    def watched(send, tensor, *arguments, **options):
+        assert shapes.setdefault(options["name"], tensor.shape) == tensor.shape
+        return send(tensor, *arguments, **options)
+
+    for call in ("allgather_async", "broadcast_async_", "allreduce_async_"):
+        monkeypatch.setattr(stock, call, functools.partial(watched, getattr(stock, call)))
+    agreement = Agreement(stock.global_process_set, 10.0)
+    for length in (0, 1, 63, 64, 65, 1000, 5000, 2, 900):
+        text = "\u00e4" * length
+        assert agreement.collect(text) == [text]
+        assert agreement.share(text) == text
+        numbers = [float(n) for n in range(length % 7)]
+        assert agreement.gather(numbers) == [numbers]
+        assert agreement.union([n > 2 for n in numbers]) == [n > 2 for n in numbers]
+    agreement.require_equal({"a": [1]})
+    assert len(shapes) < 40
