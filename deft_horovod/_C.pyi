@@ -111,6 +111,14 @@ class Link:
     def send(
         self, name: str, op: str, input: torch.Tensor, output: torch.Tensor, root: int = 0
     ) -> Ticket: ...
+    def run(
+        self,
+        names: Sequence[str],
+        op: str,
+        inputs: Sequence[torch.Tensor],
+        outputs: Sequence[torch.Tensor],
+        messages: int,
+    ) -> Ticket: ...
 
 class HorovodLink(Link):
     def __init__(

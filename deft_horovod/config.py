@@ -6,6 +6,7 @@ This is the only place of the package that reads the environment.
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -21,9 +22,28 @@ from deft_horovod.errors import ConfigError, explain
 from deft_horovod.size import exact_size_text, parse_size
 
 # In the registry under these names; the registry itself stands above the configuration.
-POLICIES: Final = ("auto", "bucket", "deft", "least_stale", "priority", "stock", "wfbp")
+POLICIES: Final = (
+    "auto",
+    "bucket",
+    "bytescheduler",
+    "covap",
+    "dcredit",
+    "ddp",
+    "dear",
+    "deft",
+    "least_stale",
+    "mgwfbp",
+    "p3",
+    "priority",
+    "sapipe",
+    "stock",
+    "usbyte",
+    "wfbp",
+)
 _PREFIX: Final = "DEFT_"
 _TOLD: Final = ("HOROVOD_", _PREFIX, "OMP_NUM_THREADS", "GLOO_", "NCCL_")
+_INDENT: Final = "    "
+_TEXT_WIDTH: Final = 100
 _WIDE: Final = 36  # what is longer than this stands below the table's row
 _FILE_VARIABLE: Final = "DEFT_CONFIG"
 _RANK_VARIABLES: Final = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
@@ -54,47 +74,72 @@ class Config(BaseModel):
         25 * 1024**2,
         ge=1024,
         le=_LARGEST_MESSAGE,
-        description="bucket: gradients are fused up to this size.",
+        description="bucket, ddp, dear without `tune`: gradients are fused up to this size.",
     )
     first_bucket_bytes: _Size = Field(
         1024**2,
         ge=1024,
         le=_LARGEST_MESSAGE,
-        description="bucket: the first one is smaller, so that the link starts early.",
+        description="bucket, ddp: the first one is smaller, so that the link starts early.",
     )
     partition_bytes: _Size = Field(
         4_000_000,
         ge=1024,
         le=_LARGEST_MESSAGE,
-        description="priority: larger gradients are cut, smaller ones share a message.",
+        description="priority: larger gradients are cut, smaller ones share a message. "
+        "p3, bytescheduler, sapipe, usbyte, dcredit without `tune`: the size of a piece.",
     )
     credit_bytes: _Size = Field(
         16_000_000,
         ge=0,
         le=64 * 1024**3,
-        description="priority: bytes in flight; a larger message travels alone; 0: no limit.",
+        description="priority, usbyte, and bytescheduler, sapipe without `tune`: bytes in flight; "
+        "a larger message travels alone; 0: no limit.",
     )
     credit_messages: int = Field(
         0,
         ge=0,
         le=1_000_000,
-        description="priority: messages in flight; 0: no limit.",
+        description="priority, usbyte: messages in flight; 0: as many as can be kept apart (8).",
+    )
+    tune: bool = Field(
+        True,
+        description="Published schedulers choose their sizes by the profile; false: those above.",
     )
     max_delay: int | None = Field(
         None,
         ge=0,
         le=64,
-        description="Steps that an update may come late. Unset: 1 for deft, else 0 (exact).",
+        description="Steps that an update may come late. Unset: 1 for deft and sapipe, else 0.",
     )
     max_merge: int | None = Field(
         None,
         ge=1,
         le=64,
-        description="Steps whose gradients may travel as one sum. Unset: 4 for deft, else 1.",
+        description="Steps that may travel as one sum. Unset: 4 for deft and covap, else 1.",
+    )
+    late_share: float = Field(
+        1.0, ge=0.0, le=1.0, description="auto, least_stale: share of the bytes that may be late."
+    )
+    accuracy_budget: float | None = Field(
+        None,
+        ge=0.0,
+        le=1000.0,
+        description="What late updates may be expected to cost, as a share of the loss; of a plan "
+        "that costs more less is late. Unset: 0.02 for auto, else no limit.",
     )
     merge: Literal["auto", "sum", "mean"] = Field(
         "auto",
-        description="How several steps become one update. auto: sum for SGD, mean for all others.",
+        description="How several steps become one update. auto: their sum for SGD; for all others "
+        "the mean, where it is predicted with as many times the learning rate.",
+    )
+    correction: Literal[
+        "auto", "none", "momentum", "previous", "own_share", "local", "own_and_previous"
+    ] = Field(
+        "auto",
+        description="What late gradients are guessed to be while they are in flight, so that the "
+        "next ones are computed where the parameters would be. auto: local; of sapipe "
+        "own_and_previous, of covap none.",
     )
     profile_warmup_steps: int = Field(
         3, ge=0, le=100_000, description="Steps before the profile; nothing is measured in them."
@@ -236,7 +281,10 @@ class Config(BaseModel):
             cells = [cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)]
             lines.append("  ".join([*cells, row[3] if len(row[3]) < _WIDE else "a name"]))
             allowed = "" if len(row[3]) < _WIDE else f" One of {row[3]}."
-            lines += [f"    {meaning}{allowed}"] if meaning else []
+            text = f"{meaning}{allowed}" if meaning else ""
+            lines += textwrap.wrap(
+                text, _TEXT_WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT
+            )
         return "\n".join(lines)
 
 

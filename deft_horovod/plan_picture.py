@@ -8,38 +8,34 @@ matplotlib, which the extra ``plot`` installs.
 
 from __future__ import annotations
 
-import math
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deft_horovod.drawing import new_figure
 from deft_horovod.errors import DeftError
 from deft_horovod.plan import Plan
-from deft_horovod.plan_words import generation_class
 from deft_horovod.profile import Profile
 from deft_horovod.solver.prediction import predict
 from deft_horovod.solver.timeline import Timeline, simulate
+from deft_horovod.timeline_bars import (
+    CLASS_COLOURS,
+    DARK_KINDS,
+    STAGE_COLOURS,
+    WAIT_COLOUR,
+    WAITING,
+    Bar,
+    plan_bars,
+    plan_periods,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Colours that people who see no difference between red and green can tell apart.
-_STAGES: Final = {"forward": "#dbe4ee", "backward": "#b4c3d4", "update": "#6d7f94"}
-_CLASSES: Final = {
-    "synchronous": "#2f6fb3",
-    "gated": "#4fb3a5",
-    "delayed": "#f0a030",
-    "merged": "#9a66b0",
-}
-_WAIT: Final = "#c0392b"
-_DARK: Final = frozenset({"synchronous", "merged", "update"})  # with white letters
-
-_FEWEST_STEPS: Final = 2
 _WIDTH_INCHES: Final = 13.0
 _ROW_INCHES: Final = 0.75
 _LEFT_INCHES, _RIGHT_INCHES, _TOP_INCHES, _BOTTOM_INCHES = 1.4, 0.3, 0.6, 0.8
@@ -52,47 +48,12 @@ _EDGE_POINTS: Final = 2.5  # narrower bars have no edge, which would hide their 
 _USAGE: Final = "usage: python -m deft_horovod.plan_picture plan.json profile.json [picture.png]"
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A rectangle of the picture."""
-
-    row: int  # 0: compute, then the links
-    begins_us: float
-    ends_us: float
-    kind: str  # a stage, "waiting", or how a message is applied
-    label: str = ""
-    step: int | None = None  # of a stage
-
-
-def bars(plan: Plan, timeline: Timeline) -> list[Bar]:
-    """What is seen in at least two steps of the steady state, the rest cut off at the edges."""
-    periods = _periods(plan)
-    end_us = periods * timeline.period_us
-    found = []
-    for bar in _one_period(plan, timeline):
-        if bar.ends_us <= bar.begins_us:
-            continue
-        earlier = math.ceil(bar.ends_us / timeline.period_us)
-        for shift in range(-earlier, periods):
-            begins_us = max(0.0, bar.begins_us + shift * timeline.period_us)
-            ends_us = min(end_us, bar.ends_us + shift * timeline.period_us)
-            if begins_us < ends_us:
-                step = None if bar.step is None else bar.step + shift * plan.period
-                found.append(replace(bar, begins_us=begins_us, ends_us=ends_us, step=step))
-    return found
-
-
-def _periods(plan: Plan) -> int:
-    """How many are shown."""
-    return math.ceil(_FEWEST_STEPS / plan.period)
-
-
 def draw(plan: Plan, profile: Profile) -> Figure:
     """A figure that belongs to no window; `savefig` writes it."""
     timeline = simulate(plan, profile)
     used = sorted({task.link for task in plan.tasks})
     rows = {0: 0, **{link + 1: row for row, link in enumerate(used, start=1)}}
-    shown = [replace(bar, row=rows[bar.row]) for bar in bars(plan, timeline)]
+    shown = [replace(bar, row=rows[bar.row]) for bar in plan_bars(plan, timeline)]
     height = _TOP_INCHES + _BOTTOM_INCHES + _ROW_INCHES * len(rows)
     left, bottom = _LEFT_INCHES / _WIDTH_INCHES, _BOTTOM_INCHES / height
     figure = new_figure(_WIDTH_INCHES, height)
@@ -121,28 +82,6 @@ def draw(plan: Plan, profile: Profile) -> Figure:
     return figure
 
 
-def _one_period(plan: Plan, timeline: Timeline) -> Iterator[Bar]:
-    """Stages are cut where compute waits inside them."""
-    waits = sorted((wait.begins_us, wait.ends_us) for wait in timeline.waits)
-    for begins_us, ends_us in waits:
-        yield Bar(0, begins_us, ends_us, "waiting")
-    for span in timeline.stages:
-        from_us = span.begins_us
-        inside = [wait for wait in waits if span.begins_us <= wait[0] and wait[1] <= span.ends_us]
-        for wait_begins_us, wait_ends_us in inside:
-            yield Bar(0, from_us, wait_begins_us, span.stage, step=span.step)
-            from_us = wait_ends_us
-        yield Bar(0, from_us, span.ends_us, span.stage, step=span.step)
-    for message in timeline.messages:
-        generation = plan.generations[plan.tasks[message.task].generation]
-        delay, merged, gated = generation_class(generation)
-        kind = "merged" if merged > 1 else "delayed" if delay else "synchronous"
-        if gated and kind == "synchronous":
-            kind = "gated"
-        label = str(generation.bucket)
-        yield Bar(message.link + 1, message.starts_us, message.arrives_us, kind, label)
-
-
 def _points(bar: Bar, end_us: float) -> float:
     """How wide it is drawn."""
     inches = _WIDTH_INCHES - _LEFT_INCHES - _RIGHT_INCHES
@@ -150,10 +89,10 @@ def _points(bar: Bar, end_us: float) -> float:
 
 
 def _draw_bars(axes: Axes, shown: Sequence[Bar], end_us: float) -> None:
-    colours = {**_STAGES, **_CLASSES, "waiting": "white"}
+    colours = {**STAGE_COLOURS, **CLASS_COLOURS, WAITING: "white"}
     alike: dict[tuple[int, str, bool], list[tuple[float, float]]] = defaultdict(list)
     for bar in shown:
-        has_edge = bar.kind != "waiting" and _points(bar, end_us) >= _EDGE_POINTS
+        has_edge = bar.kind != WAITING and _points(bar, end_us) >= _EDGE_POINTS
         span = (bar.begins_us / 1000, (bar.ends_us - bar.begins_us) / 1000)
         alike[bar.row, bar.kind, has_edge].append(span)
     for (row, kind, has_edge), spans in sorted(alike.items()):
@@ -161,15 +100,15 @@ def _draw_bars(axes: Axes, shown: Sequence[Bar], end_us: float) -> None:
             spans,
             (row - _BAR / 2, _BAR),
             facecolors=colours[kind],
-            edgecolor=_WAIT if kind == "waiting" else "white",
-            hatch="////" if kind == "waiting" else None,
+            edgecolor=WAIT_COLOUR if kind == WAITING else "white",
+            hatch="////" if kind == WAITING else None,
             linewidth=0.5 if has_edge else 0.0,
         )
 
 
 def _draw_steps(axes: Axes, plan: Plan, timeline: Timeline) -> None:
     """A line where each step begins."""
-    for shift in range(_periods(plan)):
+    for shift in range(plan_periods(plan)):
         for span in timeline.stages:
             if span.stage == "forward":
                 begins_ms = (span.begins_us + shift * timeline.period_us) / 1000
@@ -193,7 +132,7 @@ def _draw_labels(axes: Axes, shown: Sequence[Bar], end_us: float) -> None:
             ha="center",
             va="center",
             fontsize=_LABEL_POINTS,
-            color="white" if bar.kind in _DARK else "black",
+            color="white" if bar.kind in DARK_KINDS else "black",
         )
 
 
@@ -213,11 +152,11 @@ def _draw_legend(figure: Figure, shown: Sequence[Bar], left: float) -> None:
     kinds = {bar.kind for bar in shown}
     patches = [
         Patch(facecolor=colour, label=kind)
-        for kind, colour in {**_STAGES, **_CLASSES}.items()
+        for kind, colour in {**STAGE_COLOURS, **CLASS_COLOURS}.items()
         if kind in kinds
     ]
-    if "waiting" in kinds:
-        patches.append(Patch(facecolor="white", edgecolor=_WAIT, hatch="////", label="waiting"))
+    if WAITING in kinds:
+        patches.append(Patch(facecolor="white", edgecolor=WAIT_COLOUR, hatch="////", label=WAITING))
     figure.legend(
         handles=patches,
         ncols=max(1, len(patches)),

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 # Slots and buckets start at multiples of it, and a slot's header is as long: so no cut can go
 # through a header.
 ALIGN_BYTES: Final = 16
+# Messages that can be kept from being fused while all of them are in flight.
+MOST_UNFUSED: Final = 8
 
 # (step, 0 forward | 1 backward): windows in the order of time.
 _Window = tuple[int, int]
@@ -171,7 +173,8 @@ def _tile(plan: Plan, number: int, arena: Arena, members: list[int]) -> None:
 
 
 def _links(plan: Plan) -> None:
-    """links: names differ; messages in flight are limited only where the plan fixes their order."""
+    """links: names differ; messages in flight are limited only where the plan fixes their order,
+    and have to be where the plan forbids to fuse them."""
     _unique("links", "link", [link.name for link in plan.links])
     for link in plan.links:
         if not link.plan_order and (link.credit_bytes or link.credit_messages):
@@ -180,6 +183,13 @@ def _links(plan: Plan) -> None:
                 f"link '{link.name}' limits what is in flight but not the order of messages",
                 f"credit of {link.credit_bytes} bytes, {link.credit_messages} messages",
                 "plan_order, or credits of 0",
+            )
+        if not link.fusion and not 0 < link.credit_messages <= MOST_UNFUSED:
+            raise _broken(
+                "links",
+                f"more messages may be in flight on link '{link.name}' than can be kept apart",
+                f"credit of {link.credit_messages} messages (0: no limit), fusion forbidden",
+                f"1 to {MOST_UNFUSED} messages",
             )
 
 

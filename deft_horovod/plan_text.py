@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import textwrap
-from collections import Counter, defaultdict
+from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from deft_horovod.contents import contents
+from deft_horovod.bucket_rows import BucketRow, bucket_rows
 from deft_horovod.parameter import WIRE_ITEM_BYTES
 from deft_horovod.plan_words import (
-    carries_text,
     class_text,
-    generation_class,
-    layer_numbers,
     many,
     ms_text,
     ranges_text,
-    ride_text,
 )
 from deft_horovod.size import size_text
 
 if TYPE_CHECKING:
-    from deft_horovod.plan import Generation, Link, Plan, Prediction
+    from deft_horovod.plan import Link, Plan, Prediction
 
 _WIDTH: Final = 100
 _BAR: Final = 40  # characters for all of the gradients
@@ -34,10 +30,10 @@ def describe(plan: Plan) -> str:
     predicted = _prediction_lines(plan.prediction) if plan.prediction else []
     if not plan.buckets:
         return "\n".join([f"{head}: nothing travels through the executor", *predicted])
-    sizes = _bucket_bytes(plan)
+    rows = bucket_rows(plan)
     period, buffers = many(plan.period, "step"), many(plan.buffers, "buffer")
     slots, buckets = many(len(plan.slots), "parameter"), many(len(plan.buckets), "bucket")
-    tasks, total = many(len(plan.tasks), "message"), size_text(sum(sizes))
+    tasks, total = many(len(plan.tasks), "message"), size_text(sum(row.bytes for row in rows))
     lines = [
         f"{head}: period {period}, {buffers}",
         *predicted,
@@ -49,7 +45,7 @@ def describe(plan: Plan) -> str:
         f"{size_text(arena.elements * WIRE_ITEM_BYTES[arena.wire])}"
         for number, arena in enumerate(plan.arenas)
     ]
-    return "\n".join([*lines, "", *_bucket_lines(plan, sizes), *_order_lines(plan)])
+    return "\n".join([*lines, "", *_bucket_lines(rows), *_order_lines(plan)])
 
 
 def difference(here: Plan, there: Plan) -> str | None:
@@ -96,13 +92,6 @@ def _prediction_lines(prediction: Prediction) -> list[str]:
     ]
 
 
-def _bucket_bytes(plan: Plan) -> list[int]:
-    return [
-        (bucket.end - bucket.begin) * WIRE_ITEM_BYTES[plan.arenas[bucket.arena].wire]
-        for bucket in plan.buckets
-    ]
-
-
 def _link_text(link: Link) -> str:
     order = "in the order of the plan" if link.plan_order else "as they become ready"
     limits = []
@@ -114,40 +103,15 @@ def _link_text(link: Link) -> str:
     return f"'{link.name}', messages leave {order}, {credit}"
 
 
-def _bucket_lines(plan: Plan, sizes: list[int]) -> list[str]:
-    numbers = layer_numbers(plan)
-    members = contents(plan.slots, plan.buckets)
-    parts = Counter(slot for inside in members for slot in inside)
-    seen: Counter[int] = Counter()
-    by_bucket: dict[int, list[int]] = defaultdict(list)
-    for index in sorted(range(len(plan.generations)), key=lambda i: plan.generations[i].last_step):
-        by_bucket[plan.generations[index].bucket].append(index)
-    rides: dict[int, list[str]] = defaultdict(list)
-    for task in plan.tasks:
-        rides[task.generation].append(ride_text(plan, task))
+def _bucket_lines(rows: Sequence[BucketRow]) -> list[str]:
     lines = []
-    for bucket, inside in enumerate(members):
-        what = carries_text(plan, inside, numbers)
-        if len(inside) == 1 and parts[inside[0]] > 1:
-            seen[inside[0]] += 1
-            what += f" part {seen[inside[0]]} of {parts[inside[0]]}"
-        fates = []
-        for index in by_bucket[bucket]:
-            lateness = class_text(*generation_class(plan.generations[index]))
-            fate = f"{lateness}, rides {', then '.join(rides[index])}"
-            fates.append((_steps_text(plan.generations[index]), fate))
-        head = f"bucket {bucket}: {size_text(sizes[bucket])}, {what}"
-        if len({fate for _, fate in fates}) == 1:
-            lines.append(f"{head}, {fates[0][1]}")
+    for row in rows:
+        head = f"bucket {row.bucket}: {size_text(row.bytes)}, {row.carries}"
+        if row.alike:
+            lines.append(f"{head}, {row.fates[0].text}")
         else:
-            lines += [f"{head}:", *(f"  {steps}: {fate}" for steps, fate in fates)]
+            lines += [f"{head}:", *(f"  {fate.steps}: {fate.text}" for fate in row.fates)]
     return lines
-
-
-def _steps_text(generation: Generation) -> str:
-    if generation.first_step == generation.last_step:
-        return f"step {generation.last_step}"
-    return f"steps {generation.first_step} to {generation.last_step}"
 
 
 def _order_lines(plan: Plan) -> list[str]:

@@ -15,16 +15,36 @@ from deft_horovod.errors import PlanError, explain
 from deft_horovod.record import Count, Index, Microseconds, Name, Part, Record
 
 HOROVOD_LINK: Final = "horovod"
+# Messages in flight while a link is measured: as many as plans allow.
+MEASURED_IN_FLIGHT: Final = 4
+_CLEAR: Final = 1.25  # times its share of a cycle, from which on a message's time is its own
 
 
 class LinkCost(Part):
-    """The time of one message: ``alpha + beta * bytes``."""
+    """The time of one message: ``alpha + beta * bytes``, and what small ones take.
+
+    Horovod looks for messages once in a cycle, so those in flight together share one, and none
+    takes less than its share, however small. `alpha_us` was fitted to messages of which
+    `MEASURED_IN_FLIGHT` were in flight; of those that took little more than their share then, it
+    says nothing.
+    """
 
     alpha_us: Microseconds
     beta_us_per_byte: Microseconds
+    cycle_us: Microseconds = 0.0  # of a small message that travels alone; 0: not known
+    in_flight: Annotated[float, Field(ge=1, allow_inf_nan=False)] = MEASURED_IN_FLIGHT
 
-    def time_us(self, size_bytes: int) -> float:
-        return self.alpha_us + self.beta_us_per_byte * size_bytes
+    def time_us(self, size_bytes: float) -> float:
+        line_us = self.alpha_us + self.beta_us_per_byte * size_bytes
+        share_us = self.cycle_us / MEASURED_IN_FLIGHT
+        if line_us < share_us * _CLEAR:  # continuous there
+            above_us = (line_us - share_us) * _CLEAR / (_CLEAR - 1.0)
+            line_us = max(self.beta_us_per_byte * size_bytes, above_us)
+        return max(line_us, self.cycle_us / self.in_flight)
+
+    def with_in_flight(self, messages: float) -> LinkCost:
+        """The same link when so many messages may be in flight."""
+        return self.model_copy(update={"in_flight": max(1.0, messages)})
 
 
 class LinkSample(Part):
@@ -35,12 +55,15 @@ class LinkSample(Part):
 
 
 class LinkProfile(Part):
-    """What one link was measured to do."""
+    """What one link was measured to do, with `MEASURED_IN_FLIGHT` messages in flight."""
 
     name: Name
     cost: LinkCost
     # While all other links were busy; None: there is no other.
     busy_cost: LinkCost | None = None
+    # Of a reduce-scatter, and of an all-gather, of a buffer of so many bytes. None: not measured.
+    scatter_cost: LinkCost | None = None
+    gather_cost: LinkCost | None = None
     samples: tuple[LinkSample, ...] = ()
     # Root mean square of (measured - fitted) / fitted over the samples.
     residual: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
@@ -103,6 +126,16 @@ class Profile(Record):
     def compute_us(self) -> float:
         """What a step would take without communication."""
         return self.forward_us + self.backward_us + self.optimizer_us
+
+    def ready_in_backward_us(self, parameter: int) -> float:
+        """Since backward began, in which all gradients are ready whatever the medians say."""
+        return min(self.ready_us[parameter], self.backward_us)
+
+    def by_ready_time(self) -> list[int]:
+        """By the measured times, which are medians, so that ties and near misses can contradict
+        the order in which gradients came in the step that was looked at."""
+        place = {index: at for at, index in enumerate(self.ready_order)}
+        return sorted(place, key=lambda index: (self.ready_in_backward_us(index), place[index]))
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Final
 
 from deft_horovod.plan import Plan
+from deft_horovod.plan_words import many
 from deft_horovod.solver.staleness import staleness
+
+IN_TIME: Final = "every update in time"
 
 
 def bytes_of_step(plan: Plan) -> Counter[tuple[int, int]]:
@@ -24,10 +28,16 @@ def staleness_text(plan: Plan) -> str:
     if not total:
         return ""
     if not late:
-        return "every update in time"
+        return IN_TIME
     parts = [
-        f"{100 * size / total:.0f} % of the bytes {delay} late"
-        + (f", {merged} steps at once" if merged > 1 else "")
+        f"{100 * size / total:.0f} % of the bytes {_lateness(delay, merged)}"
         for (delay, merged), size in sorted(late.items())
     ]
     return "; ".join(parts)
+
+
+def _lateness(delay: int, merged: int) -> str:
+    words = [f"{many(delay, 'step')} late"] if delay else []
+    if merged > 1:
+        words.append(f"{merged} steps at once")
+    return ", ".join(words)

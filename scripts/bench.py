@@ -21,18 +21,20 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import Any, NoReturn
 
 import bench_arms
 import bench_report
+import bench_rivals
 import cluster
 import jobs
 import workloads
 
+RIVALS = ("alone", *bench_rivals.EXACT, *bench_rivals.INEXACT, "priority", *bench_rivals.OURS)
 ARMS = ("alone", "stock", "ddp", "bucket", "priority", "deft", "least_stale", "sync")
 CCRS = (0.25, 0.5, 1.0, 2.0, 4.0)
 # Of Horovod's own settings: share of the model that is fused at most (None: as it comes, 128 MB),
@@ -85,39 +87,14 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--name", default="cluster", help="of the report")
-    parser.add_argument("--hosts", type=int, nargs="+", default=[2, 4])
-    parser.add_argument("--profiles", nargs="+", default=[*workloads.WORKLOADS])
-    parser.add_argument("--ccr", type=float, nargs="+", default=[*CCRS], help="see docs/benchmarks")
-    parser.add_argument("--runs", type=int, default=3, help="process runs of each point")
-    parser.add_argument("--arms", nargs="+", choices=[*bench_arms.KINDS], help="default: all")
-    parser.add_argument("--rate", type=int, default=500, help="of each link, Mbit/s")
-    parser.add_argument("--second-rate", type=int, help="of a second link; adds arms that use it")
-    parser.add_argument("--compute-ms", type=float, default=200.0, help="of a step")
-    parser.add_argument("--seconds", type=float, default=30.0, help="of a run; one round at least")
-    parser.add_argument("--rounds", type=int, default=3, help="of all arms in a run, at most")
-    parser.add_argument("--no-grid", action="store_true", help="stock Horovod as it comes only")
-    parser.add_argument(
-        "--config",
-        nargs="+",
-        default=[],
-        metavar="ARM.OPTION=VALUE",
-        help="options of deft_horovod, such as deft.max_merge=2",
-    )
-    parser.add_argument("--subset", action="store_true", help="CCR 0.5, 1, 2 only, one run of each")
-    parser.add_argument("--quick", action="store_true", help="vgg19, CCR 1, 2 hosts, one short run")
-    parser.add_argument(
-        "--folder", type=Path, help="of the finished runs; default: build/bench/NAME"
-    )
-    parser.add_argument("--report", type=Path, default=REPORTS, help="folder of the two files")
-    parser.add_argument("--fresh", action="store_true", help="forget finished runs")
-    parser.add_argument("--only-report", action="store_true", help="run nothing")
+    add_points(parser)
+    add_places(parser)
     options = parser.parse_args(arguments)
-    if options.subset:
-        options.ccr, options.runs = [0.5, 1.0, 2.0], 1
-    if options.quick:
-        options.hosts, options.profiles, options.ccr, options.runs = [2], ["vgg19"], [1.0], 1
-        options.rounds, options.seconds, options.no_grid = 1, 20.0, True
+    abbreviate(options)
+    if options.host_list:
+        options.hosts = [sum(slots(options.host_list, parser.error))]
+        if options.second_rate:
+            parser.error("--second-rate is a matter of the emulated cluster")
     options.arms = options.arms or [*ARMS, *(bench_report.TWO_LINKS if options.second_rate else ())]
     options.folder = options.folder or jobs.ROOT / "build" / "bench" / options.name
     unknown = set(options.profiles) - set(workloads.WORKLOADS)
@@ -126,6 +103,79 @@ def parse(arguments: list[str]) -> argparse.Namespace:
             f"no such profile: {', '.join(unknown)}; known: {', '.join(workloads.WORKLOADS)}"
         )
     return options
+
+
+def add_points(parser: argparse.ArgumentParser) -> None:
+    """What is measured."""
+    parser.add_argument("--profiles", nargs="+", default=[*workloads.WORKLOADS])
+    parser.add_argument("--ccr", type=float, nargs="+", default=[*CCRS], help="see docs/benchmarks")
+    parser.add_argument("--runs", type=int, default=3, help="process runs of each point")
+    parser.add_argument("--arms", nargs="+", choices=[*bench_arms.KINDS], help="default: all")
+    parser.add_argument("--compute-ms", type=float, default=200.0, help="of a step")
+    parser.add_argument("--seconds", type=float, default=30.0, help="of a run; one round at least")
+    parser.add_argument("--rounds", type=int, default=3, help="of all arms in a run, at most")
+    parser.add_argument("--no-grid", action="store_true", help="stock Horovod as it comes only")
+    parser.add_argument(
+        "--config",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="ARM.OPTION=VALUE",
+        help="options of deft_horovod, such as deft.max_merge=2",
+    )
+    parser.add_argument("--subset", action="store_true", help="CCR 0.5, 1, 2 only, one run of each")
+    parser.add_argument(
+        "--rivals",
+        action="store_true",
+        help="all published schedulers, CCR 0.5, 1, 2, longer runs; report: rivals",
+    )
+    parser.add_argument("--quick", action="store_true", help="vgg19, CCR 1, 2 hosts, one short run")
+
+
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """Where it runs, and where results go."""
+    parser.add_argument("--hosts", type=int, nargs="+", default=[2, 4])
+    parser.add_argument("--rate", type=int, default=500, help="of each link, Mbit/s")
+    parser.add_argument("--second-rate", type=int, help="of a second link; adds arms that use it")
+    parser.add_argument(
+        "-H",
+        "--host-list",
+        help="run on these hosts (horovodrun's a:1,b:1) instead of an emulated cluster; --rate is "
+        "then what their links carry, and only sets how large the models are",
+    )
+    parser.add_argument("--interface", default="eth0", help="network interface of the hosts")
+    parser.add_argument("--name", default="cluster", help="of the report")
+    parser.add_argument(
+        "--folder", type=Path, help="of the finished runs; default: build/bench/NAME"
+    )
+    parser.add_argument("--report", type=Path, default=REPORTS, help="folder of the two files")
+    parser.add_argument("--fresh", action="store_true", help="forget finished runs")
+    parser.add_argument("--only-report", action="store_true", help="run nothing")
+
+
+def abbreviate(options: argparse.Namespace) -> None:
+    """What one word stands for."""
+    if options.rivals:
+        options.ccr = [0.5, 1.0, 2.0] if options.ccr == [*CCRS] else options.ccr
+        options.seconds, options.no_grid = 40.0, True
+        options.name = "rivals" if options.name == "cluster" else options.name
+        options.arms = options.arms or [*RIVALS]
+    if options.subset:
+        options.ccr, options.runs = [0.5, 1.0, 2.0], 1
+    if options.quick:
+        options.hosts, options.profiles, options.ccr, options.runs = [2], ["vgg19"], [1.0], 1
+        options.rounds, options.seconds, options.no_grid = 1, 20.0, True
+
+
+def slots(host_list: str, fail: Callable[[str], NoReturn]) -> list[int]:
+    """Of each host."""
+    found = []
+    for entry in host_list.split(","):
+        host, _, count = entry.partition(":")
+        if not host or not count.isdecimal() or int(count) < 1:
+            fail(f"-H {host_list}: write it as host:slots,host:slots")
+        found.append(int(count))
+    return found
 
 
 def overrides(settings: list[str]) -> dict[str, dict[str, str]]:
@@ -146,8 +196,9 @@ def plan(options: argparse.Namespace) -> list[Job]:
         "rate_mbit": options.rate,
         "second_rate_mbit": options.second_rate,
         "compute_ms": options.compute_ms,
-        "meeting": f"{cluster.NETWORKS[0]}1:{PORT}",
-        "interface": "eth0",
+        "meeting": f"{meeting_host(options.host_list)}:{PORT}",
+        "interface": options.interface,
+        "host_list": options.host_list,
     }
     config = overrides(options.config)
     points = [
@@ -166,6 +217,11 @@ def plan(options: argparse.Namespace) -> list[Job]:
             if run == 0 and not options.no_grid:
                 made += [*grid(options.folder / name, point)]
     return made
+
+
+def meeting_host(host_list: str | None) -> str:
+    """Of torch.distributed: the first rank's."""
+    return host_list.partition(":")[0] if host_list else f"{cluster.NETWORKS[0]}1"
 
 
 def job(path: Path, given: dict[str, Any], horovod: dict[str, str]) -> Job:
@@ -199,16 +255,27 @@ def clean_environment() -> dict[str, str]:
 
 
 def run(job: Job) -> str | None:
-    """Runs it on the cluster that is up; what went wrong, if anything did."""
+    """What went wrong, if anything."""
+    return run_ranks(job, "bench_ranks.py", 4 * job.options["seconds"] + 90)
+
+
+def run_ranks(job: Job, program: str, limit_s: float) -> str | None:
+    """A program of this folder on the cluster that is up, or on the hosts given; what went wrong,
+    if anything."""
     given = jobs.environment(job.options, clean_environment(), **job.horovod)
-    ranks = Path(__file__).resolve().with_name("bench_ranks.py")
-    command = [sys.executable, str(ranks)]
-    words, environment = cluster.job(job.options["hosts"], command, given, calm=True, urgent=True)
+    command = [sys.executable, str(Path(__file__).resolve().with_name(program))]
+    hosts = job.options["hosts"]
+    emulated = not job.options.get("host_list")
+    if emulated:
+        words, environment = cluster.job(hosts, command, given, calm=True, urgent=True)
+    else:
+        words, environment = jobs.horovodrun(hosts, command, job.options["host_list"]), given
     log = job.path.with_suffix(".log")
     with log.open("w", encoding="utf-8") as lines:
-        limit_s = 4 * job.options["seconds"] + 90
-        status = jobs.stream(words, environment, lines.write, limit_s, cluster.clear)
-    cluster.clear()  # a rank that outlives its job would disturb the next one
+        end = cluster.clear if emulated else None
+        status = jobs.stream(words, environment, lines.write, limit_s, end)
+    if emulated:
+        cluster.clear()  # a rank that outlives its job would disturb the next one
     if status == 0 and job.path.is_file():
         log.unlink()
         return None
@@ -252,7 +319,7 @@ def run_all(waiting: list[Job], all_jobs: int) -> list[str]:
         else:
             print(f"FAILED: {problem}")
             problems.append(f"{head.title}: {problem}")
-            if not cluster.host_count():
+            if not head.options["host_list"] and not cluster.host_count():
                 raise BenchError("somebody has taken the cluster down")
     return problems
 
@@ -264,6 +331,8 @@ def measure(options: argparse.Namespace, all_jobs: list[Job]) -> list[str]:
         return []
     if len(waiting) < len(all_jobs):
         print(f"bench: {len(all_jobs) - len(waiting)} of {len(all_jobs)} runs are there already")
+    if options.host_list:
+        return run_all(waiting, len(all_jobs))
     with cluster.standing(max(options.hosts), options.rate, options.second_rate):
         return run_all(waiting, len(all_jobs))
 

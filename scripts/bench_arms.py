@@ -20,6 +20,9 @@ QUICK_PLAN = {"profile_warmup_steps": 1, "profile_steps": 3, "warmup_steps": 0, 
 SETTLED_STEPS = 1  # without a new plan
 MOST_WARM_UP_STEPS = 60
 
+# Ramp and measured steps: whole periods of plans that merge up to four steps.
+_PERIODS = (4, 8)
+
 Config = Callable[[int], Mapping[str, Any]]  # of the bytes of the model's gradients
 
 
@@ -53,16 +56,19 @@ class Kind:
 
 def _delayed(title: str, policy: str, second_link: bool = False) -> Kind:
     interface = {"second_interface": "eth1"} if second_link else {}
-    # Eight steps: whole periods of plans that merge up to four.
     return Kind(
         title,
         policy,
         lambda _: {**DELAYED, **interface},
-        4,
-        8,
+        *_PERIODS,
         warm_up_steps=6,
         second_link=second_link,
     )
+
+
+def _rival(policy: str, config: Config = _nothing, ramp_steps: int = 1, steps: int = 4) -> Kind:
+    """A published scheduler, which plans from its own profile of the job."""
+    return Kind(policy, policy, config, ramp_steps, steps, warm_up_steps=6)
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
@@ -70,6 +76,16 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "alone": Kind("computing alone", warm_up_steps=1),
         "stock": Kind("stock Horovod"),
         "ddp": Kind("DDP (Gloo)", warm_up_steps=3),  # it orders its buckets anew after one step
+        "wfbp": Kind("wfbp", "wfbp"),
+        "ddp_buckets": Kind("ddp", "ddp", _bucket),
+        "mgwfbp": _rival("mgwfbp"),
+        "p3": _rival("p3"),
+        "bytescheduler": _rival("bytescheduler"),
+        "usbyte": _rival("usbyte"),
+        "dear": _rival("dear"),
+        "dcredit": _rival("dcredit"),
+        "covap": _rival("covap", lambda _: {"max_merge": 4}, *_PERIODS),
+        "sapipe": _rival("sapipe", lambda _: {"max_delay": 1}, *_PERIODS),
         "bucket": Kind("bucket", "bucket", _bucket),
         "priority": Kind("priority", "priority", _priority, warm_up_steps=6),
         "deft": _delayed("deft", "deft"),

@@ -4,8 +4,8 @@
     python scripts/bench_predicted.py cluster
 
 reads docs/benchmarks/cluster.json and writes docs/benchmarks/cluster-predicted.md. What the
-emulated accelerator computes is known exactly; what its links cost is fitted to the times that the
-all-reduce of all gradients, alone, was measured to take.
+emulated accelerator computes is known exactly; what its links cost is what the jobs have measured,
+or, where they have not, fitted to the times that the all-reduce of all gradients, alone, took.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from deft_horovod import policies
 from deft_horovod.config import Config
 from deft_horovod.parameter import Parameter
 from deft_horovod.policies import Request
-from deft_horovod.profile import LinkCost, Profile
+from deft_horovod.profile import HOROVOD_LINK, LinkCost, LinkProfile, Profile
 from deft_horovod.simulate.outlook import step_us
 from deft_horovod.simulate.stock import simulate_stock
 
@@ -37,17 +38,35 @@ CLOSE = 0.05
 Cell = Mapping[str, Any]
 
 
-def link_cost(cells: Sequence[Cell], hosts: int) -> LinkCost:
-    """Of messages between so many hosts."""
-    seen = [(c["gradient_bytes"], c["communication_ms"]) for c in cells if c["hosts"] == hosts]
-    sizes, times_ms = np.array(seen, dtype=float).T
+def link_of(cells: Sequence[Cell], hosts: int) -> LinkProfile:
+    """Between so many hosts: as the jobs have measured it, if they have."""
+    seen = [cell for cell in cells if cell["hosts"] == hosts]
+    measured = [cell["link"] for cell in seen if cell.get("link")]
+    if not measured:
+        sizes, times_ms = ([c[key] for c in seen] for key in ("gradient_bytes", "communication_ms"))
+        return LinkProfile(name=HOROVOD_LINK, cost=fitted(sizes, times_ms))
+    costs = {
+        kind: LinkCost(**{key: median(link[kind][key] for link in measured) for key in values})
+        for kind, values in measured[0].items()
+    }
+    return LinkProfile(
+        name=HOROVOD_LINK,
+        cost=costs["cost"],
+        scatter_cost=costs.get("scatter_cost"),
+        gather_cost=costs.get("gather_cost"),
+    )
+
+
+def fitted(sizes: Sequence[float], times_ms: Sequence[float]) -> LinkCost:
+    """Of all-reduces of everything."""
+    x, y = np.array(sizes, dtype=float), np.array(times_ms, dtype=float)
     if len(set(sizes)) == 1:
-        return LinkCost(alpha_us=0.0, beta_us_per_byte=float((times_ms / sizes).mean()) * 1e3)
-    beta_ms, alpha_ms = np.polyfit(sizes, times_ms, 1, w=1 / times_ms)
+        return LinkCost(alpha_us=0.0, beta_us_per_byte=float((y / x).mean()) * 1e3)
+    beta_ms, alpha_ms = np.polyfit(x, y, 1, w=1 / y)
     return LinkCost(alpha_us=max(0.0, float(alpha_ms)) * 1e3, beta_us_per_byte=float(beta_ms) * 1e3)
 
 
-def profile_of(cell: Cell, cost: LinkCost) -> tuple[tuple[Parameter, ...], Profile]:
+def profile_of(cell: Cell, link: LinkProfile) -> tuple[tuple[Parameter, ...], Profile]:
     """The model of a cell as a perfect profiler would see it."""
     model = WORKLOADS[cell["profile"]]().scaled(cell["gradient_bytes"])
     stages = model.stage_s(cell["compute_ms"] / 1e3)
@@ -73,15 +92,15 @@ def profile_of(cell: Cell, cost: LinkCost) -> tuple[tuple[Parameter, ...], Profi
         backward_us=backward_us,
         steps=10,
         size=cell["hosts"],
-        links=Profile.link_of(cost),
+        links=(link,),
     )
     return tuple(parameters), profile
 
 
-def predicted_ms(arm: str, cell: Cell, cost: LinkCost) -> float | None:
+def predicted_ms(arm: str, cell: Cell, link: LinkProfile) -> float | None:
     """None: what this arm does is not simulated."""
     kind = KINDS[arm]
-    parameters, profile = profile_of(cell, cost)
+    parameters, profile = profile_of(cell, link)
     if arm == "stock":
         return simulate_stock(parameters, profile).step_us / 1e3
     if kind.policy is None or kind.second_link:
@@ -116,12 +135,12 @@ class Pair:
 
 def compare(cells: Sequence[Cell]) -> list[dict[str, Pair]]:
     """Of each cell, all arms that are simulated."""
-    costs = {hosts: link_cost(cells, hosts) for hosts in {cell["hosts"] for cell in cells}}
+    links = {hosts: link_of(cells, hosts) for hosts in {cell["hosts"] for cell in cells}}
     found: list[dict[str, Pair]] = []
     for cell in cells:
         found.append({})
         for arm, measured in cell["arms"].items():
-            predicted = predicted_ms(arm, cell, costs[cell["hosts"]])
+            predicted = predicted_ms(arm, cell, links[cell["hosts"]])
             if predicted is not None:
                 found[-1][arm] = Pair(predicted, measured["step_ms"]["median"], kept_up(cell))
     return found
@@ -146,8 +165,8 @@ def report(cells: Sequence[Cell], name: str) -> str:
             f"# Predicted and measured: {name}",
             "",
             f"Made by `scripts/bench_predicted.py` from [{name}.md]({name}.md). The profile is",
-            "what the emulated accelerator computes; the link is fitted to the all-reduces of",
-            "all gradients:",
+            "what the emulated accelerator computes; the link is what the jobs have measured, or",
+            "fitted to the all-reduces of all gradients where none has:",
             "",
             *_links(cells),
             "",
@@ -168,7 +187,7 @@ def report(cells: Sequence[Cell], name: str) -> str:
 def _links(cells: Sequence[Cell]) -> list[str]:
     lines = []
     for hosts in sorted({cell["hosts"] for cell in cells}):
-        cost = link_cost(cells, hosts)
+        cost = link_of(cells, hosts).cost
         alpha_ms, beta_ms = cost.alpha_us / 1e3, cost.beta_us_per_byte * 1e3
         lines.append(f"- {hosts} hosts: {alpha_ms:.2f} ms a message, {beta_ms:.2f} ms a megabyte")
     return lines

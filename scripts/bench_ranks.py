@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import platform
 import sys
@@ -97,6 +98,22 @@ def plain(value: Any) -> Any:
     return json.loads(json.dumps(value, default=plain)) if isinstance(value, dict | list) else value
 
 
+def link_costs(arms: list[bench_arms.Arm]) -> dict[str, dict[str, float]]:
+    """Of Horovod's link, as the arms have measured it, by operation: the median of them."""
+    profiles = [arm.optimizer.profile for arm in arms if arm.kind.policy]
+    links = [profile.links[0] for profile in profiles if profile is not None and profile.links]
+    found = {}
+    for kind in ("cost", "scatter_cost", "gather_cost"):
+        costs = [cost for link in links if link.samples and (cost := getattr(link, kind))]
+        if costs:
+            found[kind] = {
+                "alpha_us": median(cost.alpha_us for cost in costs),
+                "beta_us_per_byte": median(cost.beta_us_per_byte for cost in costs),
+                "cycle_us": median(cost.cycle_us for cost in costs),
+            }
+    return found
+
+
 def versions() -> dict[str, str]:
     import horovod
     import torch
@@ -132,6 +149,9 @@ def worker(options: dict[str, Any]) -> None:
     for arm in arms:
         stock.barrier()
         arm.warm_up()
+    # A collection over the objects of all arms would take tens of milliseconds of one of them.
+    gc.collect()
+    gc.freeze()
     warm_s = time.monotonic() - began_s
     measure_all(arms, options, began_s + options["seconds"])
     per_rank = stock.allgather_object({arm.name: arm.rounds for arm in arms})
@@ -143,6 +163,7 @@ def worker(options: dict[str, Any]) -> None:
             "tensors": workload.tensors,
             "communication_ms": median(alone_ms),
             "missing": missing,
+            "link": link_costs(arms),
             "warm_up_s": round(warm_s, 1),
             "seconds": round(time.monotonic() - began_s, 1),
             "arms": {

@@ -42,9 +42,10 @@ def environment(options: Any, base: Mapping[str, str] = os.environ, **more: str)
     }
 
 
-def horovodrun(ranks: int, command: Sequence[str]) -> list[str]:
-    """A job on this machine, over loopback."""
-    return [str(Path(sys.executable).parent / "horovodrun"), "-np", str(ranks), *command]
+def horovodrun(ranks: int, command: Sequence[str], host_list: str | None = None) -> list[str]:
+    """A job on this machine, over loopback, or on the hosts given."""
+    hosts = ["-H", host_list] if host_list else []
+    return [str(Path(sys.executable).parent / "horovodrun"), "-np", str(ranks), *hosts, *command]
 
 
 def exit_on_sigterm() -> None:

@@ -51,8 +51,11 @@ lint_python() {
   check "mypy" mypy --strict -p deft_horovod
   check "mypy scripts" mypy --strict scripts/horovod_source.py scripts/horovod_wheel.py \
     scripts/check_rules.py scripts/accelerator.py scripts/bench.py scripts/bench_arms.py \
-    scripts/bench_predicted.py scripts/bench_ranks.py scripts/bench_report.py \
-    scripts/cluster.py scripts/jobs.py scripts/workloads.py
+    scripts/bench_picture.py scripts/bench_predicted.py scripts/bench_ranks.py \
+    scripts/bench_prediction.py scripts/bench_report.py scripts/bench_rivals.py \
+    scripts/bench_target.py scripts/target_*.py \
+    scripts/cluster.py scripts/convergence*.py scripts/facts.py scripts/jobs.py \
+    scripts/model_shapes.py scripts/reproduc*.py scripts/workloads.py
   check "import-linter" lint-imports
   check "codespell" codespell deft_horovod csrc tests scripts docs .ci setup.py pyproject.toml ./*.md
   check "bash -n" bash_syntax

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All tests: scripts/test.sh [unit|cpp|parallel|cluster|all] [options of pytest]. Sets up first.
+# All tests: scripts/test.sh [unit|browser|cpp|parallel|cluster|all] [options of pytest]. Sets up first.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -10,7 +10,7 @@ results="$root/build/test-results"
 broken=0
 
 case "$suite" in
-  unit | cpp | parallel | cluster | all) ;;
+  unit | browser | cpp | parallel | cluster | all) ;;
   *) sed -n '2s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac
 
@@ -25,7 +25,7 @@ broke() {
 run_pytest() {
   local name=$1 status=0
   shift
-  if ! find "tests/$name" -name 'test_*.py' 2>/dev/null | grep -q .; then
+  if [ -z "$(find "tests/$name" -name 'test_*.py' -print -quit 2>/dev/null)" ]; then
     broke "tests/$name holds no tests"
     return
   fi
@@ -122,6 +122,7 @@ rm -rf "$results"
 mkdir -p "$results"
 export PATH="$root/.venv/bin:$PATH"
 case "$suite" in unit | all) run_pytest unit "$@" ;; esac
+case "$suite" in browser | all) run_pytest browser "$@" ;; esac
 case "$suite" in cpp | all) run_cpp ;; esac
 case "$suite" in parallel | all) run_pytest parallel "$@" ;; esac
 case "$suite" in cluster | all) run_pytest cluster "$@" ;; esac

@@ -7,7 +7,7 @@ so that a model of hundreds of megabytes fits a slow emulated link.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -95,8 +95,13 @@ def _tensors(**elements: int) -> tuple[Tensor, ...]:
 
 def vgg19() -> Workload:
     """VGG-19 (configuration E) on 224 x 224 pixels: two tensors hold 83 % of the bytes."""
+    return vgg("vgg19", (2, 2, 4, 4, 4))
+
+
+def vgg(name: str, counts: Sequence[int]) -> Workload:
+    """`counts`: convolutions of each block."""
     layers, channels, width = [], 3, 224
-    for block, (count, filters) in enumerate(((2, 64), (2, 128), (4, 256), (4, 512), (4, 512)), 1):
+    for block, (count, filters) in enumerate(zip(counts, (64, 128, 256, 512, 512), strict=True), 1):
         for number in range(1, count + 1):
             weights = 9 * channels * filters
             tensors = _tensors(weight=weights, bias=filters)
@@ -104,15 +109,20 @@ def vgg19() -> Workload:
             channels = filters
         width //= 2
     inputs = channels * width**2
-    for name, outputs in (("fc6", 4096), ("fc7", 4096), ("fc8", 1000)):
+    for layer, outputs in (("fc6", 4096), ("fc7", 4096), ("fc8", 1000)):
         weights = inputs * outputs
-        layers.append(Layer(name, float(weights), _tensors(weight=weights, bias=outputs)))
+        layers.append(Layer(layer, float(weights), _tensors(weight=weights, bias=outputs)))
         inputs = outputs
-    return Workload("vgg19", tuple(layers))
+    return Workload(name, tuple(layers))
 
 
 def resnet101() -> Workload:
     """ResNet-101 on 224 x 224 pixels: 314 tensors, no large ones."""
+    return resnet("resnet101", (3, 4, 23, 3))
+
+
+def resnet(model: str, counts: Sequence[int]) -> Workload:
+    """`counts`: bottleneck blocks of each stage."""
     layers: list[Layer] = []
 
     def convolve(name: str, inputs: int, outputs: int, kernel: int, width: int) -> None:
@@ -122,7 +132,7 @@ def resnet101() -> Workload:
 
     convolve("conv1", 3, 64, 7, 112)
     channels = 64
-    for stage, (count, width) in enumerate(((3, 56), (4, 28), (23, 14), (3, 7)), 1):
+    for stage, (count, width) in enumerate(zip(counts, (56, 28, 14, 7), strict=True), 1):
         inner = 32 * 2**stage
         for block in range(count):
             name = f"layer{stage}_{block}"
@@ -134,16 +144,20 @@ def resnet101() -> Workload:
                 convolve(f"{name}_downsample", channels, 4 * inner, 1, width)
             channels = 4 * inner
     layers.append(Layer("fc", float(channels * 1000), _tensors(weight=channels * 1000, bias=1000)))
-    return Workload("resnet101", tuple(layers))
+    return Workload(model, tuple(layers))
 
 
 def gpt2() -> Workload:
     """GPT-2 small at 1,024 tokens. The embedding is used first in forward and once more by the
     head; it holds 31 % of the bytes, and its gradient is complete last."""
-    width, words, context = 768, 50_257, 1024
+    return gpt2_of("gpt2", width=768, blocks=12)
+
+
+def gpt2_of(name: str, width: int, blocks: int) -> Workload:
+    words, context = 50_257, 1024
     embedding = _tensors(wte=words * width, wpe=context * width)
     layers = [Layer("embedding", float(width), embedding)]
-    for block in range(12):
+    for block in range(blocks):
         attention = _tensors(
             norm_weight=width,
             norm_bias=width,
@@ -165,7 +179,7 @@ def gpt2() -> Workload:
         layers.append(Layer(f"mlp{block}", 8.0 * width**2, network))
     layers.append(Layer("norm", float(width), _tensors(weight=width, bias=width)))
     layers.append(Layer("head", float(words * width), shared=("embedding.wte",)))
-    return Workload("gpt2", tuple(layers))
+    return Workload(name, tuple(layers))
 
 
 WORKLOADS: Mapping[str, Callable[[], Workload]] = MappingProxyType(

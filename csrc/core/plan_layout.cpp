@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/bucket_table.h"
+#include "core/colours.h"
 #include "core/plan.h"
 #include "core/plan_rules.h"
 
@@ -41,6 +42,11 @@ void check_links(const Plan& plan) {
     if (!link.plan_order && (link.credit_bytes > 0 || link.credit_messages > 0)) {
       break_rule("a link with a finite credit keeps the order of the plan",
                  "link " + link.name + " has a finite credit and plan_order false");
+    }
+    if (!link.fusion && (link.credit_messages < 1 || link.credit_messages > kMostApart)) {
+      break_rule("messages that must not be fused are few enough to be kept apart",
+                 "link " + link.name + " forbids fusion with a credit of " +
+                     text(link.credit_messages) + " messages, not 1 to " + text(kMostApart));
     }
   }
 }

@@ -5,13 +5,11 @@
 #include <utility>
 
 #include "core/clock.h"
+#include "core/colours.h"
 #include "torch/memory.h"
 #include "torch/pack.h"
 
 namespace deft {
-
-// More than messages are in flight on a link that sends in a fixed order, as a rule.
-constexpr std::int32_t kColours = 8;
 
 Shard shard_of(std::int64_t elements, std::int32_t rank, std::int32_t size) {
   const std::int64_t base = elements / size;
@@ -20,7 +18,10 @@ Shard shard_of(std::int64_t elements, std::int32_t rank, std::int32_t size) {
 }
 
 Session::Session(const Plan& plan, std::vector<at::Tensor> parameters, SessionOptions options)
-    : plan_(plan), parameters_(std::move(parameters)), options_(std::move(options)) {
+    : plan_(plan),
+      colours_(colours_of(plan)),
+      parameters_(std::move(parameters)),
+      options_(std::move(options)) {
   TORCH_CHECK(plan_.slots.size() == parameters_.size(), "the plan has ", plan_.slots.size(),
               " slots for ", parameters_.size(), " parameters");
   std::vector<std::vector<SlotSpec>> slots(plan_.arenas.size());
@@ -110,7 +111,7 @@ Message Session::message(std::int32_t task, std::int32_t buffer) const {
   message.op = spec.op;
   message.dtype = plan_.arenas[a].wire;
   message.root = spec.root;
-  message.colour = link.fusion ? 0 : task % kColours;
+  message.colour = colours_[static_cast<std::size_t>(task)];
   message.device = memory.device();
   message.owner = memory.owner();
   message.ready = signals_[static_cast<std::size_t>(buffer)][b];

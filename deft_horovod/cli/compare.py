@@ -8,10 +8,11 @@ from typing import Any, Final
 import click
 
 from deft_horovod import policies
-from deft_horovod.cli.comparison_table import rendered, to_data, verdict
+from deft_horovod.cli.comparison_table import rendered, to_data
 from deft_horovod.cli.output import Output
 from deft_horovod.cli.question import Question
 from deft_horovod.comparison import STOCK, Comparison
+from deft_horovod.comparison_text import verdict
 from deft_horovod.config import Config
 
 _RANK: Final = "deft_horovod.cli.compared_script"
@@ -30,6 +31,7 @@ _PROFILE_STEPS: Final = 10
 @click.option(
     "--policy",
     type=click.Choice([name for name in policies.registry() if name != STOCK]),
+    metavar="POLICY",
     help="Compare with this one.  [default: the script's own; auto where it has stock Horovod]",
 )
 @click.option("--max-delay", type=click.IntRange(0), help="Steps that an update may come late.")

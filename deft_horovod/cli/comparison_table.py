@@ -1,4 +1,4 @@
-"""What a comparison says: the verdict, and a row for each that took part."""
+"""What a comparison says: a row for each that took part."""
 
 from __future__ import annotations
 
@@ -6,33 +6,10 @@ from typing import Any, Final
 
 from rich.table import Table
 
-from deft_horovod.comparison import Arm, Comparison
-from deft_horovod.staleness_text import staleness_text
+from deft_horovod.comparison import Comparison
+from deft_horovod.comparison_text import updates_text, verdict
 
 _MS: Final = 1e-3
-
-
-def verdict(comparison: Comparison) -> str:
-    """What it comes to, in one line."""
-    stock, ours = comparison.stock, comparison.ours
-    if ours is stock:
-        others = [arm for arm in comparison.arms if arm is not stock]
-        best = max(others, key=comparison.speedup, default=stock)
-        return (
-            f"stock Horovod is kept: the best of the others, {best.name}, was "
-            f"{comparison.speedup(best):.2f}x as fast; step {_ms(stock)}, of which communication "
-            f"exposed {comparison.exposed_share(stock):.0%}"
-        )
-    shares = [comparison.exposed_share(arm) for arm in (stock, ours)]
-    speedups = comparison.speedups(ours)
-    spread = f"{min(speedups):.2f} .. {max(speedups):.2f} in {len(speedups)} rounds"
-    parts = [
-        f"communication exposed {shares[0]:.0%} -> {shares[1]:.0%}",
-        f"step {stock.step_us * _MS:.1f} -> {_ms(ours)}",
-        f"{comparison.speedup(ours):.2f}x ({spread})",
-        staleness_text(ours.plan) if ours.plan is not None else "",
-    ]
-    return f"{ours.name}: {', '.join(part for part in parts if part)}"
 
 
 def rendered(comparison: Comparison) -> Table:
@@ -51,7 +28,7 @@ def rendered(comparison: Comparison) -> Table:
             f"{comparison.exposed_us(arm) * _MS:.1f}",
             f"{comparison.exposed_share(arm):.0%}",
             f"{comparison.speedup(arm):.2f}",
-            _updates(arm),
+            updates_text(arm),
         )
     return shown
 
@@ -73,16 +50,8 @@ def to_data(comparison: Comparison) -> dict[str, Any]:
                 "exposed_us": comparison.exposed_us(arm),
                 "speedup": comparison.speedup(arm),
                 "speedups": comparison.speedups(arm),
-                "updates": _updates(arm),
+                "updates": updates_text(arm),
             }
             for arm in comparison.arms
         ],
     }
-
-
-def _ms(arm: Arm) -> str:
-    return f"{arm.step_us * _MS:.1f} ms"
-
-
-def _updates(arm: Arm) -> str:
-    return "every update in time" if arm.plan is None else staleness_text(arm.plan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import click
 from deft_horovod.config import Config
 from deft_horovod.errors import NotSupportedError, PlanError, explain
 from deft_horovod.parameter import WIRES, Parameter
+from deft_horovod.plan import Plan
 from deft_horovod.policies.base import Request
 from deft_horovod.profile import Profile
 
@@ -49,6 +51,18 @@ def parameters_of(profile: Profile, device: str = "cpu") -> tuple[Parameter, ...
             device=device,
         )
         for tensor in profile.tensors
+    )
+
+
+def parameters_for(profile: Profile, plan: Plan | None) -> tuple[Parameter, ...]:
+    """The same as they travel under a plan: it knows devices and compression, no profile does."""
+    parameters = parameters_of(profile)
+    if plan is None or len(plan.slots) != len(parameters):
+        return parameters
+    arenas = [plan.arenas[slot.arena] for slot in plan.slots]
+    return tuple(
+        replace(one, device=arena.device, wire=arena.wire) if arena.dtype == one.dtype else one
+        for one, arena in zip(parameters, arenas, strict=True)
     )
 
 

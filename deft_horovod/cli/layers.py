@@ -10,8 +10,8 @@ import click
 from rich.table import Table
 
 from deft_horovod.cli.inputs import ProfileFile, parameters_of
-from deft_horovod.cli.layer_table import LayerRow, LayerTable, layer_table
 from deft_horovod.cli.output import Output, output_options
+from deft_horovod.layer_table import LayerRow, LayerTable, layer_table
 from deft_horovod.profile import Profile
 from deft_horovod.size import size_text
 

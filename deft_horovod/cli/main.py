@@ -20,6 +20,7 @@ SUBCOMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "layers": "deft_horovod.cli.layers",
         "plan": "deft_horovod.cli.plan",
         "simulate": "deft_horovod.cli.simulate",
+        "report": "deft_horovod.cli.report",
         "trace": "deft_horovod.cli.trace",
         "doctor": "deft_horovod.cli.doctor",
     }

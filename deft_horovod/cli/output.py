@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -61,6 +62,8 @@ def write(path: Path, content: str | bytes) -> None:
         draft.write_bytes(content if isinstance(content, bytes) else content.encode())
         draft.replace(path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
         raise click.ClickException(f"{path} could not be written: {error.strerror}") from error
     click.echo(f"wrote {path}", err=True)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -13,10 +14,37 @@ from deft_horovod.cli.output import Output, output_options, plot_option, write
 from deft_horovod.config import Config
 from deft_horovod.drawing import picture
 from deft_horovod.errors import NotSupportedError
+from deft_horovod.judgement import affordable_text
 from deft_horovod.plan import Plan
 from deft_horovod.plan_picture import draw
 from deft_horovod.profile import Profile
 from deft_horovod.solver.prediction import predict
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def limit_options(command: _Command) -> _Command:
+    """What a plan may do, as `planned` takes it."""
+    for option in (
+        click.option(
+            "--links",
+            help="Names of the links to use, separated by commas.  [default: all that were "
+            "measured]",
+        ),
+        click.option(
+            "--late-share",
+            type=click.FloatRange(0.0, 1.0),
+            help="Share of the bytes that either may befall (least_stale).  [default: 1]",
+        ),
+        click.option(
+            "--max-merge", type=click.IntRange(1), help="Steps that may travel as one sum."
+        ),
+        click.option(
+            "--max-delay", type=click.IntRange(0), help="Steps that an update may come late."
+        ),
+    ):
+        command = option(command)
+    return command
 
 
 @click.command(name="plan")
@@ -24,16 +52,12 @@ from deft_horovod.solver.prediction import predict
 @click.option(
     "--policy",
     type=click.Choice([name for name, p in policies.registry().items() if p.uses_executor]),
+    metavar="POLICY",
     default="least_stale",
     show_default=True,
     help="`auto` would plan what least_stale plans, if the trials in the job choose it.",
 )
-@click.option("--max-delay", type=click.IntRange(0), help="Steps that an update may come late.")
-@click.option("--max-merge", type=click.IntRange(1), help="Steps that may travel as one sum.")
-@click.option(
-    "--links",
-    help="Names of the links to use, separated by commas.  [default: all that were measured]",
-)
+@limit_options
 @click.option(
     "--device",
     default="cpu",
@@ -57,7 +81,8 @@ def command(
         write(save, plan.to_json() + "\n")
     if plot is not None:
         write(plot, picture(draw(plan, profile), plot.suffix[1:]))
-    output.show(plan.model_dump(mode="json"), plan.describe())
+    said = affordable_text(plan, policies.get(options["policy"]).correction)
+    output.show(plan.model_dump(mode="json"), "\n".join([plan.describe(), *said]))
 
 
 def planned(
@@ -66,6 +91,7 @@ def planned(
     policy: str,
     max_delay: int | None = None,
     max_merge: int | None = None,
+    late_share: float | None = None,
     links: str | None = None,
     device: str = "cpu",
 ) -> Plan:
@@ -77,7 +103,8 @@ def planned(
         )
     if links is not None:
         profile = with_links(profile, links.split(","))
-    config = Config.model_validate({"max_delay": max_delay, "max_merge": max_merge})
+    limits = {"max_delay": max_delay, "max_merge": max_merge, "late_share": late_share}
+    config = Config.model_validate({name: v for name, v in limits.items() if v is not None})
     plan = policies.get(policy).plan(request_of(profile, config, device))
     return plan if plan.prediction is not None else predict(plan, profile)
 

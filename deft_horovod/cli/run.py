@@ -8,10 +8,10 @@ from typing import Final
 import click
 
 from deft_horovod.cli.inputs import parameters_of
-from deft_horovod.cli.layer_table import layer_table
 from deft_horovod.cli.layers import summary
 from deft_horovod.cli.output import Output
 from deft_horovod.cli.question import Question
+from deft_horovod.layer_table import layer_table
 from deft_horovod.profile import Profile
 
 _RANK: Final = "deft_horovod.cli.profiled_script"

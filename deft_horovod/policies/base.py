@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from deft_horovod.config import Config
 from deft_horovod.contents import contents
@@ -15,6 +15,7 @@ from deft_horovod.profile import HOROVOD_LINK, Profile
 from deft_horovod.solver.layout import Layout
 
 __all__ = [
+    "Defaults",
     "Parameter",
     "Policy",
     "Request",
@@ -22,6 +23,8 @@ __all__ = [
     "plan_as_ready",
     "refuse_groups",
 ]
+
+_UNORDERED: Final = Link(name=HOROVOD_LINK, plan_order=False)
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,28 @@ class Policy(Protocol):
     def measures(self) -> bool:
         """Whether it plans from a whole profile, so that some steps have to be measured first."""
 
+    @property
+    def splits(self) -> bool:
+        """Whether its messages are reduce-scatters and all-gathers, so that these have to be
+        measured too."""
+
+    @property
+    def correction(self) -> str:
+        """What is done about late updates, if the options leave it open; see `Config`."""
+
     def plan(self, request: Request) -> Plan: ...
+
+
+class Defaults:
+    """What a policy is like as far as it does not say otherwise."""
+
+    supports_groups: bool = False
+    gates: bool = False
+    replan_after_steps: int | None = None
+    uses_executor: bool = True
+    measures: bool = False
+    splits: bool = False
+    correction: str = "local"
 
 
 def refuse_groups(policy: Policy, request: Request) -> None:
@@ -111,16 +135,20 @@ def complete_order(
 
 
 def plan_as_ready(
-    policy: str, layout: Layout, buckets: tuple[Bucket, ...], order: Sequence[int]
+    policy: str,
+    layout: Layout,
+    buckets: tuple[Bucket, ...],
+    order: Sequence[int],
+    link: Link = _UNORDERED,
 ) -> Plan:
     """A synchronous plan in which every bucket leaves as soon as it is complete.
 
-    Nothing limits what is in flight, so a gradient that comes late, or on one rank only at the end
-    of backward, holds up no other; Horovod agrees on the order by itself.
+    Without another link nothing limits what is in flight, so a gradient that comes late, or on one
+    rank only at the end of backward, holds up no other; Horovod agrees on the order by itself.
     """
     return Plan(
         policy=policy,
-        links=(Link(name=HOROVOD_LINK, plan_order=False),),
+        links=(link,),
         arenas=layout.arenas,
         slots=layout.slots,
         buckets=buckets,

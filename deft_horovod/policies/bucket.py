@@ -8,19 +8,16 @@ once a backward was seen, by the order in which gradients really became ready.
 from __future__ import annotations
 
 from deft_horovod.plan import Plan
-from deft_horovod.policies.base import Request, plan_as_ready
+from deft_horovod.policies.base import Defaults, Request, plan_as_ready
 from deft_horovod.solver.fusion import fuse
 from deft_horovod.solver.layout import lay_out, order_with_groups
 
 
-class Bucketed:
+class Bucketed(Defaults):
     name = "bucket"
     summary = "gradients fused into buckets in ready order"
     supports_groups = True
-    gates = False
-    replan_after_steps: int | None = None  # the first plan has seen a whole step already
-    uses_executor = True
-    measures = False
+    # Planned once: the first plan has seen a whole step already.
 
     def plan(self, request: Request) -> Plan:
         order = order_with_groups(request.profile.ready_order, request.groups)

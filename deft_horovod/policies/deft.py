@@ -9,32 +9,27 @@ from __future__ import annotations
 
 from deft_horovod.errors import ConfigError, explain
 from deft_horovod.plan import Plan
-from deft_horovod.policies.base import Request, refuse_groups
-from deft_horovod.policies.bucket import Bucketed
+from deft_horovod.policies.base import Request
 from deft_horovod.policies.limits import limits
+from deft_horovod.policies.measured import MeasuredPolicy
+from deft_horovod.profile import LinkProfile
 from deft_horovod.solver.problem import Limits
 
 
-class Deft:
+class Deft(MeasuredPolicy):
     name = "deft"
     summary = "stages of compute as knapsacks; what does not fit comes later, as a sum (DeFT)"
-    supports_groups = False
     gates = False
-    replan_after_steps: int | None = None  # the runtime plans when it has measured
-    uses_executor = True
-    measures = True
 
     def plan(self, request: Request) -> Plan:
-        """Until the link was measured: what `bucket` does."""
-        refuse_groups(self, request)
-        allowed = _limits(request)
-        bucket = Bucketed().plan(request)
-        if request.profile.link is None or not bucket.buckets:
-            return bucket.model_copy(update={"policy": self.name})
+        _limits(request)  # what cannot be allowed is refused at once
+        return super().plan(request)
+
+    def schedule(self, request: Request, link: LinkProfile) -> Plan:  # noqa: ARG002 (all links count)
         # OR-Tools takes a while to load, and most ranks never need it.
         from deft_horovod.solver.deft import solve
 
-        return solve(self.name, request.parameters, request.profile, allowed)
+        return solve(self.name, request.parameters, request.profile, _limits(request))
 
 
 def _limits(request: Request) -> Limits:

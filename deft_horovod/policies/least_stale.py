@@ -8,31 +8,42 @@ for the model.
 
 from __future__ import annotations
 
+from typing import Final
+
 from deft_horovod.plan import Plan
-from deft_horovod.policies.base import Request, refuse_groups
+from deft_horovod.policies.base import Policy, Request
 from deft_horovod.policies.bucket import Bucketed
+from deft_horovod.policies.bytescheduler import ByteScheduler
+from deft_horovod.policies.dcredit import DCredit
+from deft_horovod.policies.dear import Dear
 from deft_horovod.policies.limits import limits
+from deft_horovod.policies.measured import MeasuredPolicy
+from deft_horovod.policies.mgwfbp import MgWfbp
+from deft_horovod.policies.p3 import P3
 from deft_horovod.policies.priority import Priority
+from deft_horovod.policies.usbyte import UsByte
+from deft_horovod.profile import LinkProfile
 from deft_horovod.solver.least_stale import solve
 
+# Exact ones by other rules: none of them shall be predicted to be faster.
+_FUSED: Final[tuple[Policy, ...]] = (Bucketed(), Priority(), MgWfbp())
+# These send every gradient by itself, which takes long to plan where there are many, and to do.
+_SINGLE: Final[tuple[Policy, ...]] = (P3(), ByteScheduler(), UsByte(), DCredit())
+_MOST_SINGLE: Final = 320  # gradients
 
-class LeastStale:
+
+class LeastStale(MeasuredPolicy):
+    """`max_delay` and `max_merge` count as 0 and 1 where they are not set: exact synchronous
+    training."""
+
     name = "least_stale"
     summary = "hides the communication with as little staleness as possible"
-    supports_groups = False
-    gates = True
-    replan_after_steps: int | None = None  # the runtime plans when it has measured
-    uses_executor = True
-    measures = True
 
-    def plan(self, request: Request) -> Plan:
-        """Until the link was measured: what `bucket` does. `max_delay` and `max_merge` count as 0
-        and 1 where they are not set: exact synchronous training."""
-        refuse_groups(self, request)
-        bucket = Bucketed().plan(request)
-        if request.profile.link is None or not bucket.buckets:
-            return bucket.model_copy(update={"policy": self.name})
-        others = (bucket, Priority().plan(request))
+    def schedule(self, request: Request, link: LinkProfile) -> Plan:
+        few = len(request.parameters) <= _MOST_SINGLE
+        others = [policy.plan(request) for policy in (*_FUSED, *(_SINGLE if few else ()))]
+        if link.scatter_cost is not None and link.gather_cost is not None:
+            others.append(Dear().plan(request))  # not by what its messages may cost
         allowed = limits(self.name, request.config)
 
         def delayed() -> Plan:
@@ -41,5 +52,5 @@ class LeastStale:
 
             return deft.solve(self.name, request.parameters, request.profile, allowed)
 
-        late = delayed if allowed.max_delay else None
+        late = delayed if allowed.max_delay and allowed.late_share >= 1.0 else None
         return solve(self.name, request.parameters, request.profile, allowed, others, late)

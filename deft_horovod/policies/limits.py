@@ -2,20 +2,62 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Final
 
 from deft_horovod.config import Config
+from deft_horovod.errors import ConfigError, explain
+from deft_horovod.judgement import DEFAULT_BUDGET
 from deft_horovod.solver.problem import Limits
 
 _SYNCHRONOUS: Final = Limits(max_delay=0, max_merge=1)
-# A policy that is late by nature is so where the options say nothing; every other has to be asked.
-_TAKEN_FOR_GRANTED: Final = {"deft": Limits(max_delay=1, max_merge=4)}
+# Of those that may be late at all, what they take for granted where the options say nothing. Every
+# other policy is exact whatever the options say.
+_TAKEN_FOR_GRANTED: Final = MappingProxyType(
+    {
+        "auto": _SYNCHRONOUS,
+        "covap": Limits(max_delay=0, max_merge=4),
+        "deft": Limits(max_delay=1, max_merge=4),
+        "least_stale": _SYNCHRONOUS,
+        "sapipe": Limits(max_delay=1, max_merge=1),
+    }
+)
+
+
+# Whoever asks for `auto` does not want to think about accuracy; whoever names a policy has.
+_BUDGETS: Final = MappingProxyType({"auto": DEFAULT_BUDGET})
+# Of these a share may be late as well as all; the others' rules leave no choice.
+_SHARING: Final = ("auto", "least_stale")
 
 
 def limits(policy: str, config: Config) -> Limits:
     """What the options say, and what the policy takes for granted where they say nothing."""
-    default = _TAKEN_FOR_GRANTED.get(policy, _SYNCHRONOUS)
+    default = _TAKEN_FOR_GRANTED.get(policy)
+    if default is None:
+        return _SYNCHRONOUS
+    if config.late_share < 1.0 and not shares(policy):
+        raise ConfigError(
+            explain(
+                f"policy '{policy}' cannot limit how much is late",
+                observed=f"late_share = {config.late_share:g}",
+                expected="1",
+                action="leave late_share out, or use policy 'least_stale'",
+            )
+        )
     return Limits(
         max_delay=default.max_delay if config.max_delay is None else config.max_delay,
         max_merge=default.max_merge if config.max_merge is None else config.max_merge,
+        late_share=config.late_share,
     )
+
+
+def shares(policy: str) -> bool:
+    """Whether it can delay a share of the bytes as well as all."""
+    return policy in _SHARING
+
+
+def budget(policy: str, config: Config) -> float | None:
+    """What its late updates may be expected to cost, as a share of the loss; None: no limit."""
+    if config.accuracy_budget is not None:
+        return config.accuracy_budget
+    return _BUDGETS.get(policy)

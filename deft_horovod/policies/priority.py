@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 from deft_horovod.contents import contents
 from deft_horovod.plan import Bucket, Generation, Link, Plan, Task
-from deft_horovod.policies.base import Request, complete_order, refuse_groups
-from deft_horovod.profile import HOROVOD_LINK, LinkCost, Profile
+from deft_horovod.policies.base import Defaults, Request, complete_order, refuse_groups
+from deft_horovod.policies.pieces import horovod_link, need_us, use_order
+from deft_horovod.profile import LinkCost, Profile
 from deft_horovod.solver.departure import Message, departures
 from deft_horovod.solver.layout import Layout, lay_out
 from deft_horovod.solver.partition import partition
@@ -31,24 +32,16 @@ class _Cut:
     gated: list[bool]  # of each bucket
 
 
-class Priority:
+class Priority(Defaults):
     name = "priority"
     summary = "pieces leave in the order in which the next forward needs them (ByteScheduler)"
-    supports_groups = False
     gates = True
-    replan_after_steps: int | None = 3
-    uses_executor = True
-    measures = False
+    replan_after_steps = 3
 
     def plan(self, request: Request) -> Plan:
         refuse_groups(self, request)
         profile, config = request.profile, request.config
-        link = Link(
-            name=HOROVOD_LINK,
-            credit_bytes=config.credit_bytes,
-            credit_messages=config.credit_messages,
-            fusion=False,
-        )
+        link = horovod_link(config.credit_bytes, config.credit_messages)
         cut = _cut(request)
         if profile.link is None:
             tasks = _in_ready_order(cut, profile.ready_order)
@@ -71,16 +64,11 @@ def _cut(request: Request) -> _Cut:
     """Pieces in the order of use. What no gate can wait for is needed at the boundary itself, that
     is before everything else, and shares no piece with what is gated."""
     first_use = request.profile.first_use_us
-    order = sorted(range(len(first_use)), key=lambda i: (_need_us(first_use[i]), i))
-    layout = lay_out(request.parameters, order)
+    layout = lay_out(request.parameters, use_order(request.profile))
     gateable = [use is not None for use in first_use]
     buckets = partition(layout, partition_bytes=request.config.partition_bytes, classes=gateable)
     members = contents(layout.slots, buckets)
     return _Cut(layout, buckets, members, [gateable[inside[0]] for inside in members])
-
-
-def _need_us(first_use_us: float | None) -> float:
-    return -1.0 if first_use_us is None else first_use_us
 
 
 def _in_ready_order(cut: _Cut, ready_order: Sequence[int]) -> tuple[Task, ...]:
@@ -102,8 +90,8 @@ def _by_priority(cut: _Cut, profile: Profile, link: Link, cost: LinkCost) -> tup
         messages.append(
             Message(
                 bytes=items * cut.layout.item_bytes(bucket.arena),
-                ready_us=min(max(profile.ready_us[i] for i in inside), profile.backward_us),
-                priority=min(_need_us(profile.first_use_us[i]) for i in inside),
+                ready_us=max(profile.ready_in_backward_us(i) for i in inside),
+                priority=min(need_us(profile, i) for i in inside),
             )
         )
     return tuple(

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from deft_horovod.plan import Plan
-from deft_horovod.policies.base import Request
+from deft_horovod.policies.base import Defaults, Request
 
 
-class Stock:
+class Stock(Defaults):
     name = "stock"
     summary = "hand everything to Horovod's own optimizer"
     supports_groups = True  # Horovod's own grouped all-reduce
-    gates = False
-    replan_after_steps: int | None = None
     uses_executor = False
-    measures = False
 
     def plan(self, request: Request) -> Plan:  # noqa: ARG002 (the same for all)
         """An empty plan, so that ranks can compare plans whatever the policy."""

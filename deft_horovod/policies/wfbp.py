@@ -8,18 +8,14 @@ backward is still busy with the layers before it.
 from __future__ import annotations
 
 from deft_horovod.plan import Bucket, Plan
-from deft_horovod.policies.base import Request, plan_as_ready, refuse_groups
+from deft_horovod.policies.base import Defaults, Request, plan_as_ready, refuse_groups
 from deft_horovod.solver.layout import lay_out
 
 
-class Wfbp:
+class Wfbp(Defaults):
     name = "wfbp"
     summary = "one message for each gradient, as soon as it is ready"
-    supports_groups = False
-    gates = False
-    replan_after_steps: int | None = None  # with one slot a message the order changes nothing
-    uses_executor = True
-    measures = False
+    # Planned once: with one slot a message the order changes nothing.
 
     def plan(self, request: Request) -> Plan:
         refuse_groups(self, request)

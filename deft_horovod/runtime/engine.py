@@ -18,20 +18,20 @@ import torch
 
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.agreement import Agreement
-from deft_horovod.runtime.gates import Gates
+from deft_horovod.runtime.gates import Gates, gates_of
 from deft_horovod.runtime.in_flight import InFlight, agreed_members
 from deft_horovod.runtime.late_updates import apply_now, flush
 from deft_horovod.runtime.loss_scale import LossScales
 from deft_horovod.runtime.members import Member
-from deft_horovod.runtime.merging import takes_mean
+from deft_horovod.runtime.merging import merging
 from deft_horovod.runtime.observation import Observer
 from deft_horovod.runtime.partial_update import options_of
 from deft_horovod.runtime.pilot import Pilot
 from deft_horovod.runtime.planned_reducer import PlannedReducer, Route, Sent
 from deft_horovod.runtime.planning import Assignment, Task, assign, job_facts
+from deft_horovod.runtime.prediction import possible, prediction_of
 from deft_horovod.runtime.stats import StepClock, step_stats
 from deft_horovod.runtime.stock_reducer import StockHooks, StockReducer
-from deft_horovod.runtime.verdict import lateness
 from deft_horovod.runtime.world import world
 
 _LOG: Final = logging.getLogger("deft_horovod")
@@ -61,7 +61,6 @@ class Engine:
         self._gates: Gates | None = None
         self._restored: InFlight | None = None
         self.scales = LossScales()
-        self._warned = False  # that updates may come late
         self._observer = self._observe()
         self._pilot = Pilot(task, inner)
         world().engines.add(self)
@@ -140,6 +139,8 @@ class Engine:
     def after_step(self) -> None:
         """The updates of this boundary are done."""
         self._pilot.updated()
+        if self.planned is not None:
+            self.planned.updated()
         self._turn_if_due()
 
     def open_gates(self) -> None:
@@ -201,6 +202,7 @@ class Engine:
         apply_now(planned, self._inner, planned.session.due(), self.scales)
         planned.session.end_step()
         planned.void()
+        planned.updated()
         if self._stock is not None:
             self._stock.reducer.finish()
             self._stock.reset()
@@ -292,7 +294,7 @@ class Engine:
             return False
         agreement.require_equal(self.facts())
         self.number = number = world().take_number(self.process_set_id)
-        self._pilot.meet(agreement, number)
+        self._pilot.meet(agreement, self._observer, number)
         if not self._go_on(agreement):
             self._pilot.start(agreement, self._observer)
             self._adopt(self._assign(agreement))
@@ -316,8 +318,8 @@ class Engine:
         return True
 
     def _assign(self, agreement: Agreement) -> Assignment:
-        task = self._pilot.task
-        return assign(agreement, task, self._observer, self._pilot.view(self._observer))
+        pilot, observer = self._pilot, self._observer
+        return assign(agreement, pilot.task, observer, pilot.view(observer), pilot.guard)
 
     def _ask_for_attention(self) -> None:
         if self.planned is not None:
@@ -345,16 +347,10 @@ class Engine:
 
     def _adopt(self, assignment: Assignment) -> None:
         self.epoch += 1
+        self._pilot.adopt(assignment)
         self._install(assignment)
         if self._observer.experienced:
             self._observer.stop_watching()
-        plan = assignment.plan
-        if plan is not None and stock.rank() == 0:
-            if self.task.config.verbose:
-                _LOG.warning("%s", plan.describe())
-            if self.late and not self._warned:
-                self._warned = True
-                _LOG.warning("%s", lateness(plan))
 
     def _install(self, assignment: Assignment, sent: tuple[Sent, ...] = ()) -> None:
         """The assignment at work from the beginning of its cycle; `sent`: in the cycles before."""
@@ -364,27 +360,23 @@ class Engine:
         prefix, channel = f"deft.{self.number}.", self.task.channel
         deadline_s, plan = self.task.config.deadline_s, assignment.plan
         if plan is not None:
-            mean, name = takes_mean(self._inner, self.task.config.merge), prefix + plan.hash()[:8]
-            route = Route(channel, self._pilot.links.opened, name, deadline_s, mean)
+            name, roots = prefix + plan.hash()[:8], self._observer.roots
+            how = merging(self._inner, self.task.config.merge, self.task.correction)
+            correction = possible(self.task.correction, self._inner, roots)
+            route = Route(channel, self._pilot.links.opened, name, deadline_s, how, correction)
             self.planned = PlannedReducer(assignment.planned, plan, route, self.clock)
             self.planned.sent_before = sent or self.planned.sent_before
             slot_of = {id(member): slot for slot, member in enumerate(assignment.planned)}
             self._observer.collector.set_sink(
                 self.planned.session, [slot_of.get(id(m), -1) for m in self._observer.members]
             )
-            self._place_gates(assignment)
+            self._gates = gates_of(self._inner, self.planned, self._observer)
+            self.planned.prediction = prediction_of(self._inner, self.planned, roots, self.scales)
+            self._pilot.installed(self.planned)
         if assignment.stock:
             groups = self.task.groups.of(assignment.stock)
             reducer = StockReducer(assignment.stock, channel, prefix + "stock", deadline_s, groups)
             self._stock = StockHooks(reducer, self.passes_per_step)
-
-    def _place_gates(self, assignment: Assignment) -> None:
-        plan, planned = assignment.plan, self.planned
-        gated = plan is not None and any(g.gated for g in plan.generations)
-        if not gated or planned is None or not self._observer.roots:
-            return  # without a forward to hook into, everything is waited for at the boundary
-        gates = self._observer.gates(assignment.planned)
-        self._gates = Gates(self._inner, planned, gates, self._observer.roots)
 
     def _drop_reducers(self) -> None:
         if self._gates is not None:

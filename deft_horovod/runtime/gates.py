@@ -16,11 +16,12 @@ import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
-from deft_horovod.runtime.partial_update import Options, own_gradients_kept, update_only
+from deft_horovod.runtime.partial_update import Options, faster, own_gradients_kept, update_only
 from deft_horovod.runtime.planned_reducer import PlannedReducer
 
 if TYPE_CHECKING:
     from deft_horovod import _C as native
+    from deft_horovod.runtime.observation import Observer
 
 
 class Hook:
@@ -49,6 +50,16 @@ class Hook:
         if self._before_copy is not None:
             self._before_copy({})
         return Hook, ()
+
+
+def gates_of(
+    inner: torch.optim.Optimizer, reducer: PlannedReducer, observer: Observer
+) -> Gates | None:
+    """Those of the plan; None: it has none, or there is no forward to hook into, and everything is
+    waited for at the boundary."""
+    if not observer.roots or not any(g.gated for g in reducer.plan.generations):
+        return None
+    return Gates(inner, reducer, observer.gates(reducer.members), observer.roots)
 
 
 class Gates:
@@ -128,7 +139,10 @@ class Gates:
         touched = [self._reducer.members[slot].tensor for slot in self._reducer.members_of(taken)]
         with own_gradients_kept(touched):
             self._reducer.take(taken)
-            update_only(self._inner, self._close(taken), self._options)
+            whole = {id(tensor) for tensor in self._close(taken)}
+            for rate, tensors in self._reducer.tensors_by_rate(taken).items():
+                mine = [tensor for tensor in tensors if id(tensor) in whole]
+                update_only(self._inner, mine, faster(self._options, rate))
 
     def _close(self, taken: Sequence[native.Due]) -> list[torch.Tensor]:
         """These are not held any more; returns the parameters of which nothing is missing now."""

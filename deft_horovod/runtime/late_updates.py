@@ -6,13 +6,19 @@ rate, ...) of the moment at which they are applied.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import torch
 
 from deft_horovod.runtime.loss_scale import LossScales
-from deft_horovod.runtime.partial_update import options_of, own_gradients_kept, update_only
+from deft_horovod.runtime.partial_update import (
+    faster,
+    options_of,
+    own_gradients_kept,
+    update_only,
+)
 from deft_horovod.runtime.planned_reducer import PlannedReducer
 
 if TYPE_CHECKING:
@@ -26,13 +32,37 @@ def apply_now(
     scales: LossScales,
 ) -> None:
     """Waits for these generations and lets the optimizer update their parameters."""
+    reducer.lift()
     touched = [reducer.members[slot].tensor for slot in sorted(reducer.members_of(dues))]
     with own_gradients_kept(touched):
         reducer.take(dues)
         if scales.used:
             reducer.dropped += scales.unscale(reducer, dues)
-        arrived = [tensor for tensor in touched if tensor.grad is not None]
-        update_only(inner, arrived, options_of(inner))
+        for rate, tensors in reducer.tensors_by_rate(dues).items():
+            arrived = [tensor for tensor in tensors if tensor.grad is not None]
+            update_only(inner, arrived, faster(options_of(inner), rate))
+
+
+@contextmanager
+def merged_apart(reducer: PlannedReducer, inner: torch.optim.Optimizer) -> Iterator[None]:
+    """Around the optimizer's own step: updates with another learning rate are made after it."""
+    by_rate = reducer.tensors_by_rate(due for due in reducer.boundary if not due.gated)
+    apart = [
+        (rate, [(tensor, tensor.grad) for tensor in tensors if tensor.grad is not None])
+        for rate, tensors in by_rate.items()
+        if rate != 1
+    ]
+    for _, pairs in apart:
+        for tensor, _ in pairs:
+            tensor.grad = None
+    try:
+        yield
+    finally:
+        for _, pairs in apart:
+            for tensor, gradient in pairs:
+                tensor.grad = gradient
+    for rate, pairs in apart:
+        update_only(inner, [tensor for tensor, _ in pairs], faster(options_of(inner), rate))
 
 
 def flush(reducer: PlannedReducer, inner: torch.optim.Optimizer, scales: LossScales) -> None:

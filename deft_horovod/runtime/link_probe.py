@@ -16,8 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 from typing import Final
 
-from deft_horovod.profile import LinkCost, LinkProfile, LinkSample
-from deft_horovod.record import Part, Record
+from deft_horovod.plan import Op
+from deft_horovod.profile import MEASURED_IN_FLIGHT, LinkCost, LinkProfile, LinkSample
+from deft_horovod.record import Microseconds, Part, Record
 from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.message_stream import Allowance, Link, MessageStream
 from deft_horovod.solver.link_cost import fit_samples, residual
@@ -31,6 +32,7 @@ _GROWTH: Final = 16
 _LOOK_SHARE: Final = 0.05
 _MEASURE_SHARE: Final = 0.75
 _LOOKS: Final = 3
+_ALONE_MESSAGES: Final = 4
 _MOST_BUSY_ROUNDS: Final = 100
 
 _Samples = tuple[LinkSample, ...]
@@ -38,7 +40,7 @@ _TimesUs = dict[int, list[float]]
 
 
 class _Fit(Part):
-    """One link: the times that count, and the line through them."""
+    """One link: the times that count, and what they come to."""
 
     samples: _Samples
     cost: LinkCost
@@ -48,6 +50,7 @@ class _Measured(Record):
     """What one rank measured, link by link."""
 
     links: tuple[_Samples, ...]
+    cycles_us: tuple[Microseconds, ...] = ()
 
 
 class _Agreed(Record):
@@ -57,31 +60,43 @@ class _Agreed(Record):
 
 
 def probe_links(
-    agreement: Agreement, links: Mapping[str, Link], prefix: str, allowance: Allowance
+    agreement: Agreement,
+    links: Mapping[str, Link],
+    prefix: str,
+    allowance: Allowance,
+    halves_of: str | None = None,
 ) -> tuple[LinkProfile, ...]:
     """The cost of every link, the same on all ranks.
 
     All ranks call it together, while no other message is on its way; `prefix` begins the names of
     the messages. It takes `allowance.budget_s` for each link, and as much again for all at once if
-    there are several.
+    there are several. `halves_of`: the link whose reduce-scatters and all-gathers are measured too,
+    for as long as all-reduces.
     """
     if agreement.deciding:
         _LOG.info("measuring links (%s), up to %g s each", ", ".join(links), allowance.budget_s)
     streams = [MessageStream(link, f"{prefix}.{name}", allowance) for name, link in links.items()]
-    plans, alone = [], []
+    plans, alone, cycles_us = [], [], []
     for stream in streams:
         plans.append(_first_look(agreement, stream, allowance))
         alone.append(_measure(agreement, stream, plans[-1], allowance))
-    fits = _agree(agreement, alone)
+        cycles_us.append(_cycle_us(stream))
+    fits = _agree(agreement, alone, cycles_us)
     busy: Sequence[_Fit | None] = [None] * len(fits)
     if len(fits) > 1:
         rounds = _busy_rounds(plans, [fit.cost for fit in fits], allowance)
         busy = _agree(agreement, _all_at_once(streams, plans, rounds))
+    halves: dict[str, tuple[LinkCost, LinkCost]] = {}
+    if halves_of is not None:
+        plan = plans[list(links).index(halves_of)]
+        halves[halves_of] = _halves(agreement, links[halves_of], prefix, plan, allowance)
     profiles = tuple(
         LinkProfile(
             name=name,
             cost=fit.cost,
             busy_cost=None if beside is None else beside.cost,
+            scatter_cost=halves[name][0] if name in halves else None,
+            gather_cost=halves[name][1] if name in halves else None,
             samples=fit.samples,
             residual=residual(fit.samples, fit.cost),
         )
@@ -102,6 +117,23 @@ def describe(profile: LinkProfile) -> str:
         f"link '{profile.name}': {cost.alpha_us:.0f} us a message{rate} ({len(profile.samples)} "
         f"sizes up to {largest_bytes} bytes, {profile.residual:.0%} off the line)"
     )
+
+
+def _cycle_us(stream: MessageStream) -> float:
+    """What a message takes that is nothing but a start-up, one after the other."""
+    return median(stream.run_us(SMALLEST_BYTES, _ALONE_MESSAGES, alone=True) for _ in range(_LOOKS))
+
+
+def _halves(
+    agreement: Agreement, link: Link, prefix: str, plan: ProbePlan, allowance: Allowance
+) -> tuple[LinkCost, LinkCost]:
+    """Of a reduce-scatter and of an all-gather, by messages of the sizes of all-reduces."""
+    ops: tuple[Op, Op] = ("reduce_scatter", "all_gather")
+    streams = [MessageStream(link, f"{prefix}.{op}", allowance, op) for op in ops]
+    scatter, gather = _agree(
+        agreement, [_measure(agreement, stream, plan, allowance) for stream in streams]
+    )
+    return scatter.cost, gather.cost
 
 
 def _first_look(agreement: Agreement, stream: MessageStream, allowance: Allowance) -> ProbePlan:
@@ -152,7 +184,7 @@ def _measure(
     stream.reserve(max(plan.sizes_bytes))
     ends_s = time.perf_counter() + allowance.budget_s * _MEASURE_SHARE
     for size_bytes in plan.sizes_bytes:
-        stream.run_us(size_bytes, min(plan.messages, allowance.in_flight))
+        stream.run_us(size_bytes, min(_messages(plan, size_bytes), allowance.in_flight))
     times_us: _TimesUs = {size: [] for size in plan.sizes_bytes}
     for number in range(plan.rounds):
         if number and not _decided(agreement, time.perf_counter() < ends_s):
@@ -186,7 +218,13 @@ def _all_at_once(
 
 def _round(stream: MessageStream, plan: ProbePlan, times_us: _TimesUs) -> None:
     for size_bytes in plan.sizes_bytes:
-        times_us[size_bytes].append(stream.run_us(size_bytes, plan.messages))
+        times_us[size_bytes].append(stream.run_us(size_bytes, _messages(plan, size_bytes)))
+
+
+def _messages(plan: ProbePlan, size_bytes: int) -> int:
+    """Small ones cost little, and in their time counts how many are in flight."""
+    small = size_bytes <= plan.small_bytes
+    return max(plan.messages, MEASURED_IN_FLIGHT) if small else plan.messages
 
 
 def _busy_rounds(
@@ -211,13 +249,21 @@ def _decided(agreement: Agreement, yes: bool) -> bool:
     return agreement.share(text) == "yes"
 
 
-def _agree(agreement: Agreement, mine: Sequence[_Samples]) -> tuple[_Fit, ...]:
+def _agree(
+    agreement: Agreement, mine: Sequence[_Samples], cycles_us: Sequence[float] = ()
+) -> tuple[_Fit, ...]:
     """From every rank's times the slowest, and the line through them, for each link."""
-    texts = agreement.collect(_Measured(links=tuple(mine)).to_json())
+    told = _Measured(links=tuple(mine), cycles_us=tuple(cycles_us))
+    texts = agreement.collect(told.to_json())
     text = None
     if agreement.deciding:
-        everyone = [_Measured.from_json(other).links for other in texts]
-        text = _Agreed(links=tuple(map(_fit, zip(*everyone, strict=True)))).to_json()
+        everyone = [_Measured.from_json(other) for other in texts]
+        fits = [_fit(samples) for samples in zip(*(one.links for one in everyone), strict=True)]
+        of_ranks = zip(*(one.cycles_us for one in everyone), strict=True)
+        for index, same_us in enumerate(of_ranks):
+            cost = fits[index].cost.model_copy(update={"cycle_us": max(same_us)})
+            fits[index] = fits[index].model_copy(update={"cost": cost})
+        text = _Agreed(links=tuple(fits)).to_json()
     return _Agreed.from_json(agreement.share(text)).links
 
 

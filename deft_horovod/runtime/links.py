@@ -47,8 +47,11 @@ class Links:
         """What they were opened for is gone."""
         self.opened = {}
 
-    def probe(self, agreement: Agreement, members: Sequence[Member]) -> tuple[LinkProfile, ...]:
-        """What each link costs, measured now; with nothing else in flight."""
+    def probe(
+        self, agreement: Agreement, members: Sequence[Member], *, halves: bool
+    ) -> tuple[LinkProfile, ...]:
+        """What each link costs, measured now; with nothing else in flight. `halves`: also what
+        reduce-scatters and all-gathers cost, on the one link that has them."""
         self._probes += 1
         # Small tensors travel together, so a message may be as large as all of them.
         total = sum(m.tensor.numel() * m.tensor.element_size() for m in members)
@@ -56,6 +59,9 @@ class Links:
             budget_s=self._config.probe_s,
             deadline_s=self._config.deadline_s,
             largest_bytes=min(max(total, 1 << 16), _LARGEST_PROBE_BYTES),
+            rank=self._channel.process_set.rank(),
+            size=self._channel.process_set.size(),
         )
         prefix = f"deft.{self._number}.probe.{self._probes}"
-        return probe_links(agreement, self.opened, prefix, allowance)
+        halves_of = HOROVOD_LINK if halves else None
+        return probe_links(agreement, self.opened, prefix, allowance, halves_of)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import horovod.torch as stock
 import torch
 
 from deft_horovod.errors import WaitTimeoutError, explain
+from deft_horovod.plan import Op
+from deft_horovod.profile import MEASURED_IN_FLIGHT
 
 _US: Final = 1e6
 _SLICE_S: Final = 0.1  # between two looks for signals
@@ -20,23 +22,24 @@ _HOST: Final = torch.device("cpu")
 
 
 class Ticket(Protocol):
-    """A message on its way."""
+    """Messages on their way."""
 
     def wait(self, timeout_s: float) -> str:
-        """Empty, or why it failed; raises when the time is over."""
+        """Empty, or why one failed; raises when the time is over."""
 
 
 class Link(Protocol):
     """Whatever carries messages between the ranks."""
 
-    def send(
+    def run(
         self,
-        name: str,
+        names: Sequence[str],
         op: str,
-        input: torch.Tensor,  # noqa: A002
-        output: torch.Tensor,
-    ) -> Any:
-        """Hands a message over and returns its :class:`Ticket`."""
+        inputs: Sequence[torch.Tensor],
+        outputs: Sequence[torch.Tensor],
+        messages: int,
+    ) -> Ticket:
+        """Sends so many messages. As many are in flight as there are names, which take turns."""
 
 
 @dataclass(frozen=True)
@@ -46,15 +49,18 @@ class Allowance:
     budget_s: float = 2.0
     deadline_s: float = 300.0  # for one message
     largest_bytes: int = _LARGEST_BYTES
-    in_flight: int = 2
+    in_flight: int = MEASURED_IN_FLIGHT
+    rank: int = 0  # of `size`, for messages of which every rank has a part
+    size: int = 1
     device: torch.device = _HOST
 
 
 class MessageStream:
     """Sends and waits, a few messages in flight; each size has names of its own."""
 
-    def __init__(self, link: Link, name: str, allowance: Allowance) -> None:
+    def __init__(self, link: Link, name: str, allowance: Allowance, op: Op = "all_reduce") -> None:
         self._link = link
+        self._op = op
         self._name = name
         self._allowance = allowance
         self._scratch: list[torch.Tensor] = []
@@ -75,20 +81,27 @@ class MessageStream:
         if self._allowance.device.type == "cuda":
             torch.cuda.synchronize(self._allowance.device)
 
-    def run_us(self, size_bytes: int, messages: int) -> float:
-        """The time for each of some equal messages."""
-        waiting: deque[tuple[str, Ticket]] = deque()
+    def run_us(self, size_bytes: int, messages: int, *, alone: bool = False) -> float:
+        """The time for each of some equal messages. `alone`: one is in flight at a time."""
+        in_flight = min(1 if alone else self._allowance.in_flight, messages)
+        names = [f"{self._name}.{size_bytes}.{place}" for place in range(in_flight)]
+        ends = [
+            self._ends(memory[: size_bytes // _ITEM_BYTES]) for memory in self._scratch[:in_flight]
+        ]
+        inputs, outputs = zip(*ends, strict=True)
         began_s = time.perf_counter()
-        for number in range(messages):
-            if len(waiting) == self._allowance.in_flight:
-                self._wait(*waiting.popleft())
-            place = number % self._allowance.in_flight
-            name = f"{self._name}.{size_bytes}.{place}"
-            buffer = self._scratch[place][: size_bytes // _ITEM_BYTES]
-            waiting.append((name, self._link.send(name, "all_reduce", buffer, buffer)))
-        while waiting:
-            self._wait(*waiting.popleft())
+        self._wait(names[0], self._link.run(names, self._op, inputs, outputs, messages))
         return (time.perf_counter() - began_s) * _US / messages
+
+    def _ends(self, buffer: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Input and output. Where they do not come out even the first ranks have one more."""
+        if self._op == "all_reduce":
+            return buffer, buffer
+        base, rest = divmod(buffer.numel(), self._allowance.size)
+        rank = self._allowance.rank
+        begin = base * rank + min(rank, rest)
+        own = buffer[begin : begin + base + (rank < rest)]
+        return (buffer, own) if self._op == "reduce_scatter" else (own, buffer)
 
     def _wait(self, name: str, ticket: Ticket) -> None:
         ends_s = time.monotonic() + self._allowance.deadline_s
@@ -105,7 +118,7 @@ class MessageStream:
 
     def _late(self, name: str) -> str:
         return explain(
-            f"a link could not be measured: message '{name}' did not arrive",
+            f"a link could not be measured: messages such as '{name}' did not arrive",
             rank=stock.rank(),
             observed=f"nothing within {self._allowance.deadline_s:g} s",
             expected="every rank sends it at the same boundary",

@@ -20,6 +20,7 @@ from deft_horovod.plan import Plan
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.engine import Engine
 from deft_horovod.runtime.in_flight import KEY
+from deft_horovod.runtime.late_updates import merged_apart
 from deft_horovod.runtime.members import Member, members_of
 from deft_horovod.runtime.planning import Task
 
@@ -169,9 +170,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Averages what is not averaged yet and lets the user's optimizer update."""
         if closure is not None:
-            loss: Any = self.inner.step(self._reduced(closure))
-            self._after_step()
-            return loss
+            return self._step_with(closure)
         if self._should_synchronize:
             self._reduce(hold_gated=True)
         elif self._engine is not None and self._engine.complete:
@@ -186,9 +185,26 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._synchronized = False
         if self._engine is not None and self._engine.late:
             self._unscale(self._engine)
-        done: Any = self.inner.step()
+        done = self._update()
         self._after_step()
         return done
+
+    def _step_with(self, closure: Callable[[], Any]) -> Any:
+        evaluate = self._reduced(closure)
+        if self._engine is not None and self._engine.late:
+            loss = evaluate()
+            self._update()
+        else:
+            loss = self.inner.step(evaluate)
+        self._after_step()
+        return loss
+
+    def _update(self) -> Any:
+        planned = self._engine.planned if self._engine is not None else None
+        if planned is None or not planned.late:
+            return self.inner.step()
+        with merged_apart(planned, self.inner):
+            return self.inner.step()
 
     def _unscale(self, engine: Engine) -> None:
         engine.scales.hide()

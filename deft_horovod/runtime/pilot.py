@@ -19,24 +19,27 @@ import torch
 from deft_horovod import policies
 from deft_horovod.comparison import STOCK
 from deft_horovod.plan import Plan
-from deft_horovod.policies.limits import limits
+from deft_horovod.policies.limits import budget, limits
 from deft_horovod.profile import LinkCost, Profile
 from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.clock_offset import clock_offset
 from deft_horovod.runtime.course import Course, Leg, choose, slowest
 from deft_horovod.runtime.drift import Drift
 from deft_horovod.runtime.extension import native
+from deft_horovod.runtime.gradient_watch import GradientWatch
+from deft_horovod.runtime.guard import Guard
 from deft_horovod.runtime.job_request import Subject
 from deft_horovod.runtime.links import Links
 from deft_horovod.runtime.members import Member
 from deft_horovod.runtime.observation import Observer
 from deft_horovod.runtime.planned_reducer import PlannedReducer
-from deft_horovod.runtime.planning import Task
+from deft_horovod.runtime.planning import Assignment, Task
+from deft_horovod.runtime.prediction import possible
 from deft_horovod.runtime.profiler import Profiler
 from deft_horovod.runtime.stats import StepClock
 from deft_horovod.runtime.tracer import Tracer
 from deft_horovod.runtime.trials import comparison
-from deft_horovod.runtime.verdict import verdict
+from deft_horovod.runtime.verdict import lateness_text, verdict
 from deft_horovod.runtime.world import world
 from deft_horovod.solver.link_cost import Sample, fit_link
 from deft_horovod.trace import Line
@@ -63,9 +66,12 @@ class Pilot:
         self._link: LinkCost | None = None  # seen in messages, without a profile
         self._plain = STOCK  # what stock Horovod's part is played by
         self._asked = False
+        self._wants = False  # this rank wants everything to be measured again
         self._steps_with_plan = 0
         self._reasons: Counter[str] = Counter()
         self._tracer: Tracer | None = None
+        self._guard: Guard | None = None
+        self._warned = False  # that updates may come late
 
     # --- what runs now -----------------------------------------------------------------------
     @property
@@ -106,6 +112,12 @@ class Pilot:
     def _measures(self) -> bool:
         return self._whole_task.policy.measures or self._whole_task.purpose != "train"
 
+    @property
+    def guard(self) -> Guard | None:
+        """Who judges the plan of this leg, if it may be late."""
+        task = self.task
+        return self._guard if limits(task.policy.name, task.config).late else None
+
     def view(self, observer: Observer) -> Callable[[Sequence[Member]], Profile]:
         """The profile of any members, as far as it is known."""
 
@@ -118,15 +130,42 @@ class Pilot:
         return profile_of
 
     # --- boundaries --------------------------------------------------------------------------
-    def meet(self, agreement: Agreement, number: int) -> None:
+    def meet(self, agreement: Agreement, observer: Observer, number: int) -> None:
         """The ranks meet for the first time, or anew; `number`: of this optimizer."""
         self.links.open(agreement, number)
         config = self._whole_task.config
+        self._guard = self._new_guard(agreement, observer)
         if config.trace and self._tracer is None:
             file = world().trace_file(config.trace, stock.rank())
             line = Line(stock.rank(), number)
             offset = clock_offset(agreement)
             self._tracer = Tracer(file.write, line, offset, config.trace_steps)
+
+    def _new_guard(self, agreement: Agreement, observer: Observer) -> Guard | None:
+        task = self._whole_task
+        allowed = budget(task.policy.name, task.config)
+        late = limits(task.policy.name, task.config).late and not task.config.plan_file
+        if allowed is None or not late or task.purpose != "train":
+            return None
+        size, summed = task.channel.process_set.size(), task.channel.op == stock.Sum
+        watch = GradientWatch(size, summed=summed) if agreement.deciding else None
+        return Guard(allowed, possible(task.correction, self._inner, observer.roots), watch)
+
+    def adopt(self, assignment: Assignment) -> None:
+        """What came of planning."""
+        plan = assignment.plan
+        if self._guard is not None:
+            self._guard.judged(assignment.judgement)
+        if plan is not None and stock.rank() == 0 and self._whole_task.config.verbose:
+            _LOG.warning("%s", plan.describe())
+
+    def installed(self, planned: PlannedReducer) -> None:
+        """This is at work from now on."""
+        if self._guard is not None:
+            self._guard.follow(planned)
+        if planned.late and not self._warned and stock.rank() == 0:
+            self._warned = True
+            _LOG.warning("%s", lateness_text(planned.plan, planned.route.correction))
 
     def trace(
         self, step: int, planned: PlannedReducer | None, collected: native.Collected | None
@@ -171,6 +210,10 @@ class Pilot:
         wants = changed or strays or self._has_learnt()
         if self.leg.kind == "settled":
             wants = self._settled(clock, planned) or wants
+        self._wants = self._wants or wants
+        if self._guard is not None and self.leg.kind == "settled":
+            self._guard.step()
+            wants = wants or self._guard.wants
         # Without a plan there are no headers to ask in; the program is the same on all ranks.
         asked = changed if planned is None else planned.take_attention()
         if planned is None and self._may_drift and self._steps_with_plan % self._drift.steps == 0:
@@ -216,16 +259,19 @@ class Pilot:
         """Decides what comes next. All ranks are here, and nothing is in flight."""
         self.due = False
         asked, self._asked = self._asked, False
+        wants, self._wants = self._wants, False
         self._steps_with_plan = 0
         self._drift.restart()
+        # The guard knows all it needs: only its plan is another one.
+        only_guard = asked and self._guard is not None and not any(agreement.union([wants]))
         if asked:
-            self._reasons["asked by a rank"] += 1
+            self._reasons["accuracy" if only_guard else "asked by a rank"] += 1
         if self.impatient:
             self._link = _measured(planned) or self._link
-        elif asked:
-            self._restart(observer)
-        else:
+        elif not asked:
             self._end_leg(agreement, planned)
+        elif not only_guard:
+            self._restart(observer)
 
     def _restart(self, observer: Observer) -> None:
         """Everything is measured again, stock Horovod first."""
@@ -242,7 +288,7 @@ class Pilot:
     def _end_leg(self, agreement: Agreement, planned: PlannedReducer | None) -> None:
         self._reasons[f"end of {self.leg.kind}"] += 1
         if self._profiler is not None:
-            links = self.links.probe(agreement, self._profiled)
+            links = self.links.probe(agreement, self._profiled, halves=self._whole_task.splits)
             self._profile = self._profiler.profile(agreement, self._profiled, links)
             self._profiler = None
             if self._subject is not None and self._whole_task.purpose == "profile":
@@ -256,10 +302,11 @@ class Pilot:
         times = self._course.trials
         of_ranks = agreement.gather(list(times.values()))
         whole = slowest([dict(zip(times, row, strict=True)) for row in of_ranks])
-        chosen = choose(whole, self._whole_task.config.min_gain)
+        min_gain = self._whole_task.config.min_gain
+        chosen = choose(whole, min_gain)
         if self._subject is not None and self._profile is not None:
             name, rounds = self._whole_task.policy.name, self._course.rounds
-            found = comparison(agreement, name, chosen, rounds, self._tried, self._profile)
+            found = comparison(agreement, name, min_gain, rounds, self._tried, self._profile)
             self._subject.take(found, agreement)
         self._course.settle(*chosen)
 
@@ -279,7 +326,7 @@ class Pilot:
             self._restart(observer)
             self._course.restart(steps)
             return
-        links = self.links.probe(agreement, self._profiled)
+        links = self.links.probe(agreement, self._profiled, halves=self._whole_task.splits)
         size = self._whole_task.channel.process_set.size()
         self._profile = kept.model_copy(update={"links": links, "size": size})
         self._course.proceed()
@@ -306,7 +353,7 @@ class Pilot:
 
     def forget(self, steps: int) -> None:
         """The ranks have to meet anew."""
-        self.due = self._asked = False
+        self.due = self._asked = self._wants = False
         self._steps_with_plan = 0
         self._drift.restart()
         self.links.close()
@@ -321,6 +368,7 @@ class Pilot:
             "phase": self.leg.kind,
             "running": self.leg.policy,
             "replans": dict(self._reasons),
+            "accuracy": self._guard.stats() if self._guard is not None else None,
             "trials_us": {
                 name + (" (late)" if late else ""): us
                 for (name, late), us in self._course.trials.items()

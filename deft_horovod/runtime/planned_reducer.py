@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import horovod.torch as stock
+import torch
 
 from deft_horovod.errors import NotSupportedError, explain
 from deft_horovod.plan import Plan
 from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.members import Member
-from deft_horovod.runtime.merging import divide
+from deft_horovod.runtime.merging import Merging, divide
 from deft_horovod.runtime.stats import StepClock
 from deft_horovod.runtime.waits import Waiter
+
+if TYPE_CHECKING:
+    from deft_horovod.runtime.gradient_watch import GradientWatch
+    from deft_horovod.runtime.prediction import Prediction
 
 _KEPT_RECORDS: Final = 4096  # as many as the session keeps
 
@@ -30,7 +35,8 @@ class Route:
     links: Mapping[str, native.Link]  # by the names that plans use
     prefix: str  # of message names
     deadline_s: float
-    mean_of_merged: bool  # else their sum
+    merging: Merging
+    correction: str  # a name of `ESTIMATES`, or "none"
 
 
 def open_link(channel: Channel) -> native.HorovodLink:
@@ -79,10 +85,12 @@ class PlannedReducer:
         self.late = any(
             generation.delay > 0 or generation.merged > 1 for generation in plan.generations
         )
-        self._mean_of_merged = route.mean_of_merged
+        self.route = route
         self._clock = clock
         self._attention = False
         self.void_runs: set[_Run] = set()
+        self.prediction: Prediction | None = None
+        self.watch: GradientWatch | None = None
         self.boundary: list[native.Due] = []  # what was due at the latest one
         self.sent_before: tuple[Sent, ...] = (Sent(),) * len(plan.links)  # in cycles flushed
         self.dropped = 0  # generations that were thrown away
@@ -100,8 +108,13 @@ class PlannedReducer:
 
     def finish(self, hold_gated: bool) -> list[native.Due]:
         """Closes the step and takes what is due; returns the gated part if it may be held."""
+        self.lift()
         self.session.close_step()
         dues = self.session.due()
+        if self.prediction is not None:
+            self.prediction.note_own(self.session.step, [m.tensor.grad for m in self.members])
+        if self.watch is not None:
+            self.watch.own(self.session.step, [m.tensor.grad for m in self.members])
         if self.late:
             # What is applied at this boundary is decided by the plan: the gradients of this step
             # were packed, and only what is due comes back.
@@ -115,6 +128,8 @@ class PlannedReducer:
             self._drop_gradients(self.members_of(gated))
         # Gated messages may be planned for the next forward: only now can those leave.
         self.session.end_step()
+        if self.prediction is not None:
+            self.prediction.note_due([due for due in dues if not due.gated])
         if hold_gated:
             return gated
         self.take(gated)
@@ -150,6 +165,16 @@ class PlannedReducer:
         self._records.clear()
         return taken
 
+    def tensors_by_rate(self, dues: Iterable[native.Due]) -> dict[int, list[torch.Tensor]]:
+        """The parameters that have a part in these generations, each once, by how many times the
+        learning rate their update has."""
+        rate = self.route.merging.rate
+        rates = {s: rate(_steps(due)) for due in dues for s in self.session.slots_of(due.bucket)}
+        found: dict[int, list[torch.Tensor]] = {}
+        for slot in sorted(rates):
+            found.setdefault(rates[slot], []).append(self.members[slot].tensor)
+        return found
+
     def take_attention(self) -> bool:
         """Whether any rank asked for a new plan in what was taken since the last call."""
         asked, self._attention = self._attention, False
@@ -164,11 +189,22 @@ class PlannedReducer:
         self.dropped += len(dues) - len(valid)
         self.void_runs -= {_run(due) for due in dues}
         self.session.install(valid)
-        if not self._mean_of_merged:
+        if self.watch is not None:
+            self._show(self.watch, valid)
+        if not self.route.merging.mean:
             return
         for steps in {_steps(due) for due in valid} - {1}:
             merged = self.members_of(due for due in valid if _steps(due) == steps)
             divide((self.members[slot].tensor for slot in merged), steps)
+
+    def _show(self, watch: GradientWatch, dues: Iterable[native.Due]) -> None:
+        """The averages of single steps."""
+        pieces: dict[int, Counter[int]] = defaultdict(Counter)
+        for due in dues:
+            if _steps(due) == 1:
+                pieces[due.last_step].update(self.session.slots_of(due.bucket))
+        for step in sorted(pieces):
+            watch.arrived(step, [m.tensor.grad for m in self.members], pieces[step])
 
     def _drop_gradients(self, slots: Iterable[int]) -> None:
         for slot in slots:
@@ -177,6 +213,16 @@ class PlannedReducer:
                 self.members[slot].tensor.grad = None
 
     # --- between steps -----------------------------------------------------------------------
+    def updated(self) -> None:
+        """The updates of this boundary are done; what is still in flight can be predicted."""
+        if self.prediction is not None:
+            self.prediction.updated(self.session.alive(), self.session.step)
+
+    def lift(self) -> None:
+        """Parameters have their true values from now on, not predicted ones."""
+        if self.prediction is not None:
+            self.prediction.lift()
+
     def void(self) -> None:
         """What holds gradients of the step that has just ended is thrown away once it arrives."""
         last = self.session.step - 1
@@ -217,4 +263,6 @@ class PlannedReducer:
 
     def close(self) -> None:
         """Nothing more is sent. What is in flight keeps its own memory."""
+        if self.prediction is not None:
+            self.prediction.close()
         self.session.fail("the plan was replaced")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import horovod
@@ -12,6 +12,7 @@ import torch
 import deft_horovod
 from deft_horovod.config import Config
 from deft_horovod.errors import PlanError, explain
+from deft_horovod.judgement import Judgement
 from deft_horovod.parameter import Parameter
 from deft_horovod.plan import Plan
 from deft_horovod.plan_file import require_fit
@@ -20,9 +21,10 @@ from deft_horovod.profile import Profile
 from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.groups import Groups
+from deft_horovod.runtime.guard import Guard
 from deft_horovod.runtime.job_request import Purpose
 from deft_horovod.runtime.members import Member
-from deft_horovod.runtime.merging import takes_mean
+from deft_horovod.runtime.merging import merging
 from deft_horovod.runtime.observation import Observer
 
 
@@ -39,7 +41,23 @@ class Task:
     @property
     def watches_forward(self) -> bool:
         """Whether somebody needs to know when parameters are used."""
-        return self.policy.gates or self.purpose != "train" or bool(self.config.plan_file)
+        return (
+            self.policy.gates
+            or self.policy.measures  # its updates may be late, and predicted before forward
+            or self.purpose != "train"
+            or bool(self.config.plan_file)
+        )
+
+    @property
+    def correction(self) -> str:
+        """What is done about late updates; a name of `ESTIMATES`, or "none"."""
+        asked = self.config.correction
+        return self.policy.correction if asked == "auto" else asked
+
+    @property
+    def splits(self) -> bool:
+        """Whether somebody needs to know what reduce-scatters and all-gathers cost."""
+        return self.policy.splits or self.purpose == "profile"
 
 
 @dataclass(frozen=True)
@@ -49,6 +67,7 @@ class Assignment:
     plan: Plan | None
     planned: tuple[Member, ...]
     stock: tuple[Member, ...]
+    judgement: Judgement | None = None  # where a guard watches over late updates
 
 
 def dtype_name(tensor: torch.Tensor) -> str:
@@ -84,7 +103,8 @@ def job_facts(
         "config": task.config.model_dump(),
         "channel": task.channel.facts(),
         "backward_passes_per_step": passes_per_step,
-        "merged_by_mean": takes_mean(inner, task.config.merge),
+        "merging": asdict(merging(inner, task.config.merge, task.correction)),
+        "correction": task.correction,
         "groups": task.groups.of(members),
         "parameters": facts_of(members),
     }
@@ -119,15 +139,20 @@ def _request(task: Task, members: Sequence[Member], profile: Profile) -> Request
     )
 
 
+_Decision = tuple[Plan, Judgement | None]
+
+
 def _decide(
-    task: Task, members: Sequence[Member], view: Callable[[Sequence[Member]], Profile]
-) -> Plan:
-    request = _request(task, members, view(members))
+    task: Task, members: Sequence[Member], profile: Profile, guard: Guard | None
+) -> _Decision:
+    request = _request(task, members, profile)
+    if guard is not None:
+        return guard.judge(task.policy, request)
     if not task.config.plan_file:
-        return task.policy.plan(request)
+        return task.policy.plan(request), None
     plan = Plan.load(task.config.plan_file)
     require_fit(plan, request.parameters, task.config.plan_file)
-    return plan
+    return plan, None
 
 
 def assign(
@@ -135,10 +160,12 @@ def assign(
     task: Task,
     observer: Observer,
     view: Callable[[Sequence[Member]], Profile],
+    guard: Guard | None = None,
 ) -> Assignment:
     """Decides on one rank, shares, verifies. All ranks call it at the same boundary.
 
-    `view` gives the profile of the members that it is asked for.
+    `view` gives the profile of the members that it is asked for; a guard judges plans that may be
+    late.
 
     A gradient that is sparse on any rank goes the stock way on all.
     """
@@ -152,15 +179,25 @@ def assign(
     rest = tuple(member for member in observer.members if id(member) not in chosen)
     if not planned:
         return Assignment(None, (), rest)
-    text = None
+    plan, judgement = _shared(
+        agreement, lambda: _decide(task, planned, view(planned), guard), judges=guard is not None
+    )
+    return Assignment(plan, planned, rest, judgement)
+
+
+def _shared(agreement: Agreement, decide: Callable[[], _Decision], *, judges: bool) -> _Decision:
+    """What the deciding rank decides, on all ranks."""
+    texts: tuple[str | None, str | None] = (None, None)
     failure: Exception | None = None
     if agreement.deciding:
         try:
-            text = _decide(task, planned, view).to_json()
+            plan, judgement = decide()
+            texts = plan.to_json(), judgement.model_dump_json() if judgement is not None else ""
         except Exception as error:  # noqa: BLE001  # whatever it is, the others wait for an answer
             failure = error
-            text = ""
-    text = agreement.share(text)
+            texts = "", ""
+    text = agreement.share(texts[0])
+    said = agreement.share(texts[1]) if judges else ""
     if failure is not None:
         raise failure
     if not text:
@@ -173,4 +210,4 @@ def assign(
         )
     plan = Plan.from_json(text)
     agreement.require_equal({"plan": plan.hash()})
-    return Assignment(plan, planned, rest)
+    return plan, Judgement.model_validate_json(said) if said else None

@@ -78,6 +78,7 @@ def step_stats(clock: StepClock, planned: PlannedReducer | None) -> dict[str, An
     if planned is not None:
         stats["plan"] = planned.plan.hash()
         stats["late"] = planned.late
+        stats["correction"] = planned.route.correction if planned.late else "none"
         expected = planned.plan.prediction
         stats["prediction"] = None if expected is None else expected.model_dump()
         stats["buffer_bytes"] = planned.session.buffer_bytes

@@ -8,6 +8,7 @@ from deft_horovod.comparison import Arm, Comparison
 from deft_horovod.plan import Plan
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.agreement import Agreement
+from deft_horovod.runtime.course import choose
 
 Who = tuple[str, bool]  # the policy, and whether its plan may be late
 Rounds = Sequence[Sequence[float]]
@@ -16,26 +17,28 @@ Rounds = Sequence[Sequence[float]]
 def comparison(
     agreement: Agreement,
     asked: str,
-    chosen: Who,
+    min_gain: float,
     rounds: Mapping[Who, Rounds],
     plans: Mapping[Who, Plan],
     profile: Profile,
 ) -> Comparison:
     """All ranks ask for it together. `asked`: the policy; `auto` leaves the choice to the trials,
     and any other is what the answer is about."""
+    arms = [
+        Arm(
+            policy=policy,
+            late=late,
+            rounds_us=_of_slowest(agreement, rounds[policy, late]),
+            plan=plans.get((policy, late)),
+        )
+        for policy, late in rounds
+    ]
+    fastest = choose({(arm.policy, arm.late): arm.step_us for arm in arms}, min_gain)
     return Comparison(
         policy=asked,
-        chosen=list(rounds).index(chosen) if asked == "auto" else len(rounds) - 1,
+        chosen=list(rounds).index(fastest) if asked == "auto" else len(rounds) - 1,
         profile=profile,
-        arms=tuple(
-            Arm(
-                policy=policy,
-                late=late,
-                rounds_us=_of_slowest(agreement, rounds[policy, late]),
-                plan=plans.get((policy, late)),
-            )
-            for policy, late in rounds
-        ),
+        arms=tuple(arms),
     )
 
 

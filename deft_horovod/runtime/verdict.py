@@ -12,15 +12,16 @@ from deft_horovod.staleness_text import bytes_of_step, staleness_text
 _MS = 1e-3
 
 
-def lateness(plan: Plan) -> str:
+def lateness_text(plan: Plan, correction: str) -> str:
     """A warning for plans that delay or merge updates."""
     delay = max(g.delay for g in plan.generations)
     merged = max(g.merged for g in plan.generations)
     lag = f"come up to {delay} step{'' if delay == 1 else 's'} late"
     carry = f"carry up to {merged} steps"
     how = " and ".join(text for text, is_so in ((lag, delay > 0), (carry, merged > 1)) if is_so)
+    corrected = "are not corrected" if correction == "none" else f"are predicted ({correction})"
     return (
-        f"deft_horovod: updates may {how}; they are not corrected, so accuracy may differ from "
+        f"deft_horovod: updates may {how}; they {corrected}, and accuracy may differ from "
         "synchronous training (max_delay=0 and max_merge=1 give that)"
     )
 

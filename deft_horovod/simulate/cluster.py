@@ -94,12 +94,18 @@ def _with_ranks(link: LinkProfile, profile: Profile, cluster: Cluster) -> LinkPr
 
     def there(cost: LinkCost) -> LinkCost:
         alpha_us = _alpha_us(cost, profile.size, cluster)
-        return LinkCost(alpha_us=alpha_us, beta_us_per_byte=cost.beta_us_per_byte * ratio)
+        beta_us = cost.beta_us_per_byte * ratio
+        return cost.model_copy(update={"alpha_us": alpha_us, "beta_us_per_byte": beta_us})
+
+    def known(cost: LinkCost | None) -> LinkCost | None:
+        return None if cost is None else there(cost)
 
     return LinkProfile(
         name=link.name,
         cost=there(link.cost),
-        busy_cost=None if link.busy_cost is None else there(link.busy_cost),
+        busy_cost=known(link.busy_cost),
+        scatter_cost=known(link.scatter_cost),
+        gather_cost=known(link.gather_cost),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from deft_horovod.plan import Plan
 from deft_horovod.policies import Policy, Request
@@ -12,6 +12,7 @@ from deft_horovod.policies.stock import Stock
 from deft_horovod.profile import Profile
 from deft_horovod.simulate.cluster import Cluster, on_cluster
 from deft_horovod.simulate.stock import (
+    StockStep,
     is_left_to_horovod,
     simulate_handed_over,
     simulate_stock,
@@ -19,9 +20,7 @@ from deft_horovod.simulate.stock import (
 from deft_horovod.solver.bounds import bound_us
 from deft_horovod.solver.problem import Limits
 from deft_horovod.solver.staleness import mean_staleness, staleness, updates_per_step
-from deft_horovod.solver.timeline import simulate
-
-SYNCHRONOUS: Final = Limits(max_delay=0, max_merge=1)
+from deft_horovod.solver.timeline import Timeline, simulate
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class Scenario:
             link=self.cluster.link,
             compute_us=self._request.profile.compute_us,
             step_us=self._stock.step_us,
-            floor_us=self._floor_us(allowed_limits(policy, self._request)),
+            floor_us=self._floor_us(limits(policy.name, self._request.config)),
             stock_us=self._stock.step_us,
         )
         if policy.name == Stock.name:
@@ -105,13 +104,13 @@ class Scenario:
         return self._floors_us[allowed]
 
 
-def allowed_limits(policy: Policy, request: Request) -> Limits:
-    """How late a policy may be: only those that plan from a whole profile look at the options."""
-    return limits(policy.name, request.config) if policy.measures else SYNCHRONOUS
-
-
 def step_us(plan: Plan, profile: Profile) -> float:
     """What a step takes under a plan, by whoever orders and fuses its messages."""
+    return play(plan, profile).step_us
+
+
+def play(plan: Plan, profile: Profile) -> StockStep | Timeline:
+    """What happens in a step under a plan; the first where Horovod orders and fuses messages."""
     if is_left_to_horovod(plan):
-        return simulate_handed_over(plan, profile).step_us
-    return simulate(plan, profile).step_us
+        return simulate_handed_over(plan, profile)
+    return simulate(plan, profile)

@@ -68,7 +68,7 @@ def simulate_stock(
 ) -> StockStep:
     """What a step takes on the first link of the profile; without one nothing travels."""
     tensors = [
-        HandedOver(_ready_us(profile, index), one.bytes, (one.wire, one.device))
+        HandedOver(profile.ready_in_backward_us(index), one.bytes, (one.wire, one.device))
         for index, one in enumerate(parameters)
     ]
     return _step(tensors, profile, cycle_us, fusion_bytes)
@@ -94,7 +94,7 @@ def simulate_handed_over(plan: Plan, profile: Profile) -> StockStep:
     """What a step takes under a plan of that kind."""
     tensors = [
         HandedOver(
-            ready_us=max(_ready_us(profile, index) for index in members),
+            ready_us=max(profile.ready_in_backward_us(index) for index in members),
             bytes=size,
             kind=(plan.arenas[bucket.arena].wire, plan.arenas[bucket.arena].device),
         )
@@ -110,7 +110,9 @@ def _step(
 ) -> StockStep:
     messages: tuple[StockMessage, ...] = ()
     if profile.link is not None:
-        messages = tuple(_travel(tensors, profile.link, cycle_us, fusion_bytes))
+        # The cycle itself is simulated, and no message shares it with another.
+        cost = profile.link.model_copy(update={"cycle_us": 0.0})
+        messages = tuple(_travel(tensors, cost, cycle_us, fusion_bytes))
     arrived_us = max([profile.backward_us, *(message.arrives_us for message in messages)])
     return StockStep(
         step_us=profile.compute_us + arrived_us - profile.backward_us,
@@ -166,7 +168,3 @@ def _fused(
                 break
         yield tuple(members)
         left = skipped
-
-
-def _ready_us(profile: Profile, index: int) -> float:
-    return min(profile.ready_us[index], profile.backward_us)

@@ -8,13 +8,13 @@ from typing import Final
 
 from deft_horovod.plan import Generation, Link, Plan, Stage, Task
 from deft_horovod.plan_rules import buffers_needed
-from deft_horovod.profile import HOROVOD_LINK
+from deft_horovod.profile import HOROVOD_LINK, MEASURED_IN_FLIGHT
 from deft_horovod.solver.blocks import Blocking
 from deft_horovod.solver.problem import Choice
 
 # Enough that the next messages are negotiated while one travels, few enough that the plan's order
-# is the order on the wire.
-CREDIT_MESSAGES: Final = 4
+# is the order on the wire. What links cost is measured so.
+CREDIT_MESSAGES: Final = MEASURED_IN_FLIGHT
 
 
 @dataclass(frozen=True)

@@ -25,15 +25,15 @@ rules say; no message is larger than what Horovod can count.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from deft_horovod.parameter import WIRE_ITEM_BYTES, Parameter
+from deft_horovod.parameter import Parameter
 from deft_horovod.plan import Bucket
 from deft_horovod.plan_rules import ALIGN_BYTES
 from deft_horovod.profile import LinkCost, Profile
-from deft_horovod.solver.layout import Layout, lay_out
+from deft_horovod.solver.layout import Layout, lay_out, slot_bytes
 from deft_horovod.solver.partition import even_ends
 
 ALPHA_SHARE: Final = 0.05
@@ -123,10 +123,10 @@ def block_up(
     window_share: float = WINDOW_SHARE,
 ) -> Blocking:
     """Cuts and fuses. Parameters that can be gated and those that cannot share no block."""
-    total = sum(_slot_bytes(parameter) for parameter in parameters)
+    total = sum(slot_bytes(parameter) for parameter in parameters)
     rules = sizes(total, profile, alpha_share=alpha_share, window_share=window_share)
     groups = _fused(parameters, profile, rules)
-    ready = [max(_ready_us(profile, i) for i in group) for group in groups]
+    ready = [max(profile.ready_in_backward_us(i) for i in group) for group in groups]
     order = sorted(range(len(groups)), key=lambda i: (ready[i], i))
     layout = lay_out(parameters, [index for number in order for index in groups[number]])
     spans = {span.parameter: span for members in layout.spans for span in members}
@@ -137,7 +137,7 @@ def block_up(
         arena = layout.slots[group[0]].arena
         begin, ends = spans[group[0]].begin, [spans[group[-1]].end]
         if len(group) == 1:
-            pieces = rules.pieces(_slot_bytes(parameters[group[0]]))
+            pieces = rules.pieces(slot_bytes(parameters[group[0]]))
             ends = even_ends(spans[group[0]], ALIGN_BYTES // layout.item_bytes(arena), pieces)
         first = len(buckets)
         for end in ends:
@@ -213,32 +213,15 @@ def _fused(
     parameters: Sequence[Parameter], profile: Profile, rules: Sizes
 ) -> list[tuple[int, ...]]:
     """Which parameters share a block."""
-    fusion = _Fusion(rules, sum(_slot_bytes(parameter) for parameter in parameters))
-    for index in _in_ready_order(profile):
+    fusion = _Fusion(rules, sum(slot_bytes(parameter) for parameter in parameters))
+    for index in profile.by_ready_time():
         parameter = parameters[index]
         gateable = profile.first_use_us[index] is not None
         kind = (parameter.dtype, parameter.wire, parameter.device, gateable)
-        ready_us = _ready_us(profile, index)
+        ready_us = profile.ready_in_backward_us(index)
         times_us = (ready_us, profile.backward_us - ready_us)
-        fusion.add(index, kind, _slot_bytes(parameter), times_us)
+        fusion.add(index, kind, slot_bytes(parameter), times_us)
     return fusion.finish()
-
-
-def _in_ready_order(profile: Profile) -> Iterator[int]:
-    """By the measured times, which are medians, so that ties and near misses can contradict the
-    order in which gradients came in the step that was looked at."""
-    place = {index: at for at, index in enumerate(profile.ready_order)}
-    yield from sorted(profile.ready_order, key=lambda i: (_ready_us(profile, i), place[i]))
-
-
-def _ready_us(profile: Profile, index: int) -> float:
-    return min(profile.ready_us[index], profile.backward_us)
-
-
-def _slot_bytes(parameter: Parameter) -> int:
-    """With its header and the padding behind it."""
-    used = ALIGN_BYTES + parameter.elements * WIRE_ITEM_BYTES[parameter.wire]
-    return -(-used // ALIGN_BYTES) * ALIGN_BYTES
 
 
 def _bytes_above(cost: LinkCost, alpha_share: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -12,7 +13,7 @@ from deft_horovod.plan import Plan
 from deft_horovod.profile import LinkCost, Profile
 
 # Bytes that an operation moves, in those that an all-reduce of the same buffer does: on a ring an
-# all-reduce is a reduce-scatter and an all-gather.
+# all-reduce is a reduce-scatter and an all-gather. For those that were not measured by themselves.
 _VOLUME: Final[Mapping[str, float]] = MappingProxyType(
     {"all_reduce": 1.0, "reduce_scatter": 0.5, "all_gather": 0.5, "broadcast": 0.5}
 )
@@ -32,7 +33,8 @@ def check_fit(plan: Plan, profile: Profile) -> None:
 
 
 def link_costs(plan: Plan, profile: Profile) -> tuple[LinkCost, ...]:
-    """Of each link of the plan. With others busy beside it where that was measured."""
+    """Of each link of the plan, with as much in flight as its credit allows. With others busy
+    beside it where that was measured."""
     used = {task.link for task in plan.tasks}
     measured = {link.name: link for link in profile.links}
     costs = []
@@ -44,8 +46,19 @@ def link_costs(plan: Plan, profile: Profile) -> tuple[LinkCost, ...]:
             continue
         found = measured[link.name]
         beside = found.busy_cost if len(used) > 1 else None
-        costs.append(found.cost if beside is None else beside)
+        costs.append((beside or found.cost).with_in_flight(_in_flight(plan, number)))
     return tuple(costs)
+
+
+def _in_flight(plan: Plan, number: int) -> float:
+    """How many messages of a link may be in flight together, on the average."""
+    link = plan.links[number]
+    messages = link.credit_messages or math.inf
+    if not link.credit_bytes:
+        return messages
+    sizes = bucket_bytes(plan)
+    sent = [sizes[plan.generations[t.generation].bucket] for t in plan.tasks if t.link == number]
+    return min(messages, link.credit_bytes * len(sent) / max(1, sum(sent)) if sent else math.inf)
 
 
 def bucket_bytes(plan: Plan) -> tuple[int, ...]:
@@ -58,14 +71,33 @@ def bucket_bytes(plan: Plan) -> tuple[int, ...]:
 def task_times_us(plan: Plan, profile: Profile) -> tuple[float, ...]:
     """How long each message keeps its link busy."""
     costs = link_costs(plan, profile)
+    halves = {
+        (number, op): cost.with_in_flight(costs[number].in_flight)
+        for number, link in enumerate(plan.links)
+        for (name, op), cost in _halves(profile).items()
+        if name == link.name
+    }
     sizes = bucket_bytes(plan)
-    return tuple(
-        costs[task.link].alpha_us
-        + costs[task.link].beta_us_per_byte
-        * sizes[plan.generations[task.generation].bucket]
-        * _VOLUME[task.op]
-        for task in plan.tasks
-    )
+    times = []
+    for task in plan.tasks:
+        size = sizes[plan.generations[task.generation].bucket]
+        measured = halves.get((task.link, task.op))
+        times.append(
+            costs[task.link].time_us(size * _VOLUME[task.op])
+            if measured is None
+            else measured.time_us(size)
+        )
+    return tuple(times)
+
+
+def _halves(profile: Profile) -> dict[tuple[str, str], LinkCost]:
+    """What the two halves of an all-reduce were measured to cost, by (link, operation)."""
+    found: dict[tuple[str, str], LinkCost] = {}
+    for link in profile.links:
+        for op, cost in (("reduce_scatter", link.scatter_cost), ("all_gather", link.gather_cost)):
+            if cost is not None:
+                found[link.name, op] = cost
+    return found
 
 
 def _unmeasured(name: str, profile: Profile) -> PlanError:

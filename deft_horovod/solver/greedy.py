@@ -131,6 +131,7 @@ def _start(options: Options, merged: int) -> Ints:
     """One option of each item: all sums of as many steps, as late as may be, on the links and in
     the steps that have the least to do. 0: nothing merged, late or gated."""
     wanted = np.array([_is_start(choice, merged) for choice in options.choices])
+    plain = np.array([_is_start(choice, 0) for choice in options.choices])
     late = np.array([2 * choice.delay + choice.gated for choice in options.choices])
     steps = np.zeros((len(options.choices), options.grid.period))
     for option, choice in enumerate(options.choices):
@@ -140,7 +141,7 @@ def _start(options: Options, merged: int) -> Ints:
     heavy = [-options.load[options.first[item]].max() for item in range(len(chosen))]
     for item in np.argsort(heavy, kind="stable"):
         mine = np.arange(options.first[item], options.first[item + 1])
-        mine = mine[wanted[mine]]
+        mine = mine[wanted[mine] if wanted[mine].any() else plain[mine]]
         mine = mine[late[mine] == late[mine].max()]
         then = busy + options.load[mine][:, :, None] * steps[mine][:, None, :]
         best = np.lexsort((mine, then.max(axis=(1, 2)), then.sum(axis=2).max(axis=1)))[0]

@@ -29,6 +29,12 @@ class Layout:
         return WIRE_ITEM_BYTES[self.arenas[arena].wire]
 
 
+def slot_bytes(parameter: Parameter) -> int:
+    """What a gradient takes on the wire, with its header and the padding behind it."""
+    unit = unit_elements(parameter.wire)
+    return -(-(unit + parameter.elements) // unit) * unit * WIRE_ITEM_BYTES[parameter.wire]
+
+
 def lay_out(parameters: Sequence[Parameter], order: Sequence[int]) -> Layout:
     """Puts the parameters into their arenas in the given order (a permutation of their indices).
 

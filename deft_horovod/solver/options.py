@@ -68,6 +68,7 @@ def make_options(grid: Grid) -> Options:
     load: list[list[int]] = []
     for index, (item, ways) in enumerate(zip(problem.items, splits, strict=True)):
         mine = [c for c in classes if item.need_us is not None or not c.gated]
+        mine = [c for c in mine if item.may_be_late or not c.staleness]
         places = [
             [grid.cell(index, step, c.delay, c.gated) for step in c.last_steps(period)]
             for c in mine

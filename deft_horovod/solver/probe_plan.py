@@ -31,6 +31,7 @@ class ProbePlan(Record):
     sizes_bytes: tuple[Count, ...]
     rounds: Index
     messages: Index
+    small_bytes: Count = 0  # up to this size a message is mostly start-up
 
     def round_us(self, cost: LinkCost) -> float:
         """What one round takes."""
@@ -55,7 +56,12 @@ def probe_plan(rough: LinkCost, largest_bytes: int, budget_us: float) -> ProbePl
             reach_bytes = largest_bytes
             while reach_bytes >= min(floor_bytes, largest_bytes):
                 sizes_bytes = sizes_up_to(reach_bytes)
-                plan = ProbePlan(sizes_bytes=sizes_bytes, rounds=rounds, messages=messages)
+                plan = ProbePlan(
+                    sizes_bytes=sizes_bytes,
+                    rounds=rounds,
+                    messages=messages,
+                    small_bytes=int(rough.alpha_us / max(rough.beta_us_per_byte, 1e-6)),
+                )
                 if (rounds + 1) * plan.round_us(rough) <= budget_us:  # one more, to warm up
                     return plan
                 reach_bytes //= 2

@@ -25,6 +25,7 @@ class Limits:
 
     max_delay: int  # steps that an update may come late
     max_merge: int  # steps whose gradients may travel as one sum
+    late_share: float = 1.0  # of the bytes, which either may befall
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "max_delay", min(self.max_delay, LONGEST_PERIOD))
@@ -33,7 +34,7 @@ class Limits:
     @property
     def late(self) -> bool:
         """Whether anything but exact synchronous training is allowed."""
-        return self.max_delay > 0 or self.max_merge > 1
+        return (self.max_delay > 0 or self.max_merge > 1) and self.late_share > 0.0
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Item:
     need_us: float | None  # since forward began; None: it cannot be gated
     weight: float  # how much a step of staleness hurts; lexicographic, so only ratios count
     times_us: tuple[tuple[float, ...], ...]  # of each bucket on each link
+    may_be_late: bool = True  # or merged
 
     def load_us(self, links: Sequence[int], link: int) -> float:
         """What a generation costs one link, if its buckets travel on these."""
@@ -124,6 +126,7 @@ def problem_of(
     """A step of staleness hurts in proportion to a block's bytes, unless `weights` say otherwise
     (one for each block)."""
     costs = costs_of(profile, links)
+    late = _late_blocks(blocking, limits.late_share)
     items = []
     for index, block in enumerate(blocking.blocks):
         sizes = [blocking.bucket_bytes(bucket) for bucket in block.buckets]
@@ -134,6 +137,7 @@ def problem_of(
                 need_us=None if need_us is None else min(need_us, profile.forward_us),
                 weight=float(sum(sizes)) if weights is None else weights[index],
                 times_us=tuple(tuple(cost.time_us(size) for cost in costs) for size in sizes),
+                may_be_late=index in late,
             )
         )
     return Problem(
@@ -145,3 +149,19 @@ def problem_of(
         limits=limits,
         margin=margin,
     )
+
+
+def _late_blocks(blocking: Blocking, share: float) -> set[int]:
+    """Those that may be late: the ones that are ready last, whose messages are the hardest to hide,
+    as far as the share of the bytes goes."""
+    blocks = blocking.blocks
+    if share >= 1.0:
+        return set(range(len(blocks)))
+    sizes = [sum(blocking.bucket_bytes(b) for b in block.buckets) for block in blocks]
+    left = share * sum(sizes)
+    found = set()
+    for index in sorted(range(len(blocks)), key=lambda i: (-blocks[i].ready_us, i)):
+        if sizes[index] <= left:
+            found.add(index)
+            left -= sizes[index]
+    return found

@@ -14,7 +14,7 @@ from typing import Final
 
 from deft_horovod.errors import PlanError
 from deft_horovod.plan import Plan
-from deft_horovod.profile import LinkCost, LinkProfile, Profile
+from deft_horovod.profile import LinkCost, Profile
 from deft_horovod.solver.assemble import Departure, Timing, assemble
 from deft_horovod.solver.blocks import Blocking
 from deft_horovod.solver.problem import Choice, Problem
@@ -58,10 +58,11 @@ def with_margin(profile: Profile, margin: float) -> Profile:
     return profile.model_copy(
         update={
             "links": tuple(
-                LinkProfile(
-                    name=link.name,
-                    cost=_slower(link.cost, margin),
-                    busy_cost=None if link.busy_cost is None else _slower(link.busy_cost, margin),
+                link.model_copy(
+                    update={
+                        "cost": _slower(link.cost, margin),
+                        "busy_cost": link.busy_cost and _slower(link.busy_cost, margin),
+                    }
                 )
                 for link in profile.links
             )
@@ -70,8 +71,12 @@ def with_margin(profile: Profile, margin: float) -> Profile:
 
 
 def _slower(cost: LinkCost, margin: float) -> LinkCost:
-    return LinkCost(
-        alpha_us=cost.alpha_us / margin, beta_us_per_byte=cost.beta_us_per_byte / margin
+    return cost.model_copy(
+        update={
+            "alpha_us": cost.alpha_us / margin,
+            "beta_us_per_byte": cost.beta_us_per_byte / margin,
+            "cycle_us": cost.cycle_us / margin,
+        }
     )
 
 
@@ -150,7 +155,8 @@ def _relaxed(draft: Draft, block: int) -> Iterator[tuple[Choice, ...]]:
     changes = []
     if not choice.gated and not choice.delay and problem.items[block].need_us is not None:
         changes.append(replace(choice, gated=True))
-    if choice.delay < min(problem.limits.max_delay, choice.merged - choice.phase):
+    longest = problem.limits.max_delay if problem.items[block].may_be_late else 0
+    if choice.delay < min(longest, choice.merged - choice.phase):
         changes.append(replace(choice, gated=False, delay=choice.delay + 1))
     for change in changes:
         yield (*choices[:block], change, *choices[block + 1 :])

@@ -134,7 +134,7 @@ class _Run:
         self._period = plan.period
         ready_us, need_us = _bucket_times(plan, profile)
         self._first_ready_us = min(
-            (_ready_us(profile, i) for i in range(len(plan.slots))), default=0
+            (profile.ready_in_backward_us(i) for i in range(len(plan.slots))), default=0
         )
         # By step of the cycle: what becomes complete in it, and what is applied at its boundary or
         # in the forward behind it.
@@ -283,16 +283,12 @@ def _alike(one: Sequence[float], other: Sequence[float], shift_us: float, slack_
     return all(abs(a - b - shift_us) <= slack_us for a, b in zip(one, other, strict=True))
 
 
-def _ready_us(profile: Profile, parameter: int) -> float:
-    return min(profile.ready_us[parameter], profile.backward_us)
-
-
 def _bucket_times(plan: Plan, profile: Profile) -> tuple[list[float], list[float]]:
     """Of each bucket: when its last gradient is there, since backward began; and when the first of
     its parameters is used, since forward began (its end for those without a known use)."""
     ready, need = [], []
     for members in contents(plan.slots, plan.buckets):
-        ready.append(max(_ready_us(profile, index) for index in members))
+        ready.append(max(profile.ready_in_backward_us(index) for index in members))
         uses = [profile.first_use_us[index] for index in members]
         need.append(
             min(min(profile.forward_us if use is None else use, profile.forward_us) for use in uses)

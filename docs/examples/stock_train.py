@@ -1,6 +1,6 @@
 """A training script with stock Horovod, as it was before deft_horovod.
 
-horovodrun -np 2 python docs/examples/stock_train.py --steps 200
+horovodrun -np 2 python docs/examples/stock_train.py --steps 80
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import horovod.torch as hvd
 import torch
 
 parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--steps", type=int, default=200)
+parser.add_argument("--steps", type=int, default=80)
 steps = parser.parse_args().steps
 
 hvd.init()

@@ -80,3 +80,11 @@ def test_interrupt_leaves_no_cluster(tmp_path: Path) -> None:
     assert "goes on from here" in finished(job, status=130)
     assert not cluster_is_up()
     assert not list((tmp_path / "runs").glob("*.json"))
+
+
+def test_runs_on_given_hosts_without_a_cluster(tmp_path: Path) -> None:
+    words = ["-H", "localhost:2", "--interface", "lo", "--no-grid"]
+    assert "wrote" in finished(bench(tmp_path, *words))
+    (cell,) = json.loads((tmp_path / "small.json").read_text())["cells"]
+    assert set(cell["arms"]) == {"alone", "stock", "ddp", "bucket"}
+    assert not cluster_is_up()

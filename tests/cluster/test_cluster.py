@@ -23,13 +23,17 @@ REFUSED = 3
 SHORT = {"profile_warmup_steps": 1, "profile_steps": 2, "warmup_steps": 0}
 LATE = {**SHORT, "max_delay": 1, "max_merge": 4}
 TWO = {**LATE, "second_interface": "eth1"}
+QUICK = {**SHORT, "probe_s": 0.5}
+AT_ONCE = ("stock", "bucket", "ddp", "priority", "wfbp")
+RIVALS = ("bytescheduler", "dcredit", "dear", "mgwfbp", "p3", "usbyte")
+LATE_RIVALS = ("covap", "sapipe")
 ARMS = [
-    *({"policy": policy, "config": {}} for policy in ("stock", "bucket", "priority")),
+    *({"policy": policy, "config": {}} for policy in AT_ONCE),
+    *({"policy": policy, "config": QUICK} for policy in (*RIVALS, *LATE_RIVALS)),
     *(
         {"policy": policy, "config": config}
         for policy in ("deft", "least_stale")
         for config in (LATE, TWO)
-        if policy in registry()
     ),
 ]
 
@@ -77,7 +81,8 @@ def test_two_links_at_their_rates_and_exact_values(tmp_path: Path) -> None:
     for rank in measured(tmp_path, second=True, arms=ARMS):
         for arm, came_out in zip(ARMS, rank["trained"], strict=True):
             assert came_out["wrong"] == [], arm
-            assert came_out["late"] == ("max_delay" in arm["config"]), arm
+            late = "max_delay" in arm["config"] or arm["policy"] in LATE_RIVALS
+            assert came_out["late"] == late, arm
             two = "second_interface" in arm["config"]
             assert ("second" in came_out["links"]) == two, arm
         assert rank["calm"]
@@ -91,6 +96,10 @@ def test_two_links_at_their_rates_and_exact_values(tmp_path: Path) -> None:
         assert MEASURED_MBIT / 50 < rank["second_s"] < 1.5 * MEASURED_MBIT / 50
     require(cluster("down"))
     assert left_behind() == {"namespaces": [], "files": False}
+
+
+def test_all_policies_are_among_those_with_exact_values() -> None:
+    assert {arm["policy"] for arm in ARMS} == {*registry()} - {"auto"}
 
 
 def start_sleeping_job() -> subprocess.Popen[bytes]:

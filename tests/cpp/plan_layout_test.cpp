@@ -51,6 +51,12 @@ INSTANTIATE_TEST_SUITE_P(
                p.links[0].plan_order = false;
                p.links[0].credit_messages = 1;
              }},
+        Case{"unfused_without_limit", "kept apart", [](Plan& p) { p.links[0].fusion = false; }},
+        Case{"too_many_unfused", "kept apart",
+             [](Plan& p) {
+               p.links[0].fusion = false;
+               p.links[0].credit_messages = 9;
+             }},
         Case{"negative_arena", "negative size", [](Plan& p) { p.arenas[0].elements = -8; }},
         Case{"arena_of_slot", "slot 1 names arena 1", [](Plan& p) { p.slots[1].arena = 1; }},
         Case{"arena_of_bucket", "bucket 1 names arena -1",

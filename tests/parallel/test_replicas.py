@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.parallel.parity_jobs import LIMIT_S, RANKS, values
-from tests.parallel.scripts.parity_cases import POLICIES, Case, cases_at
+from tests.parallel.scripts.parity_cases import POLICIES, RIVALS, Case, cases_at
 
 pytestmark = pytest.mark.timeout(LIMIT_S)
 
@@ -26,4 +26,4 @@ def test_replicas_stay_equal(np: int, case: Case) -> None:
 @pytest.mark.parametrize("np", RANKS)
 def test_every_policy_is_watched_at_every_step(np: int) -> None:
     watched = {c.policy for c in cases_at(np) if c.ranks == "all" and c.sync_every == 1}
-    assert watched == set(POLICIES)
+    assert watched == {*POLICIES, *RIVALS}

@@ -46,8 +46,10 @@ def test_every_command_of_the_tutorial_works(tmp_path: Path) -> None:
         "profile.json",
         "plan.json",
         "comparison.json",
+        "report.html",
         "traces",
         "trace.json",
     }
     assert "communication exposed" in said["compare"]
+    assert "wrote report.html" in said["report"]
     assert "2 ranks, 19 steps" in said["trace"]

@@ -2,10 +2,12 @@
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -26,17 +28,34 @@ from deft_horovod.runtime.stats import StepClock, step_stats
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-PAGES = [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *DOCS.glob("benchmarks/*.md")]
+FOLDERS = ("benchmarks", "reproduced", "schedulers")
+PAGES = [
+    *ROOT.glob("*.md"),
+    *DOCS.glob("*.md"),
+    *(page for folder in FOLDERS for page in (DOCS / folder).glob("*.md")),
+]
+SCHEDULERS = sorted(DOCS.glob("schedulers/*.md"))
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-NEEDS_NO_CLUSTER = {"deft.py", "hide.py", "plans.py", "predict.py", "profiles.py"}
+NEEDS_NO_CLUSTER = {
+    *(
+        "affordable.py",
+        "deft.py",
+        "hide.py",
+        "plans.py",
+        "predict.py",
+        "profiles.py",
+        "schedulers.py",
+    ),
+}
+PICTURES = DOCS / "images" / "schedulers"
 PURE_RUN = """
 import runpy, sys
 for name in ("torch", "horovod"):
     sys.modules[name] = None
 del sys.argv[0]
-runpy.run_path(sys.argv[0])
+runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
@@ -80,8 +99,8 @@ def test_links_resolve(page: Path) -> None:
 def test_index_lists_every_page() -> None:
     index = (DOCS / "index.md").read_text(encoding="utf-8")
     linked = set(LINK.findall(index))
-    pages = {str(p.relative_to(DOCS)) for p in (*DOCS.glob("*.md"), *EXAMPLES)} - {"index.md"}
-    assert pages <= linked
+    named = (*DOCS.glob("*.md"), *SCHEDULERS, *EXAMPLES)
+    assert {str(page.relative_to(DOCS)) for page in named} - {"index.md"} <= linked
 
 
 @pytest.mark.parametrize("code", blocks("python"))
@@ -132,6 +151,11 @@ def test_examples_of_policies_that_hide_communication_are_what_is_printed() -> N
         assert body in printed
 
 
+def test_example_of_the_preserver_is_what_is_printed() -> None:
+    printed = run_pure("affordable.py").rstrip()
+    assert f"```text\n{printed}\n```" in (DOCS / "preserver.md").read_text(encoding="utf-8")
+
+
 def test_prediction_example_is_quoted_and_can_be_drawn(tmp_path: Path) -> None:
     printed = run_pure("predict.py", str(tmp_path))
     late = printed[printed.index("plan 'hand-made'") :].rstrip()
@@ -173,6 +197,59 @@ def test_example_of_deft_is_quoted() -> None:
     head, rest = ("plan 'deft'" + deft).split("\n\nbucket 0:")
     assert head in page
     assert rest[rest.index("order on link") :].rstrip() in page
+
+
+@pytest.fixture(scope="module")
+def schedulers() -> dict[str, Any]:
+    """What docs/examples/schedulers.py is made of."""
+    return runpy.run_path(str(DOCS / "examples" / "schedulers.py"), run_name="schedulers")
+
+
+def test_guide_to_the_schedulers_is_what_the_example_prints_and_draws(tmp_path: Path) -> None:
+    table = run_pure("schedulers.py", str(tmp_path)).rstrip()
+    assert f"```text\n{table}\n```" in (DOCS / "schedulers.md").read_text(encoding="utf-8")
+    drawn = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
+    there = {path.name: path.read_text(encoding="utf-8") for path in PICTURES.iterdir()}
+    assert there.keys() == drawn.keys()
+    assert [name for name in drawn if drawn[name] != there[name]] == []
+
+
+def test_every_picture_of_a_scheduler_has_its_predicted_step(schedulers: dict[str, Any]) -> None:
+    text = (DOCS / "schedulers.md").read_text(encoding="utf-8")
+    shown = dict(re.findall(r"\(images/schedulers/([^)]+)\)\n\n(Predicted step: [^.]*\.)", text))
+    outcomes = map(schedulers["outcome"], schedulers["POLICIES"])
+    assert shown == {one.file: one.sentence for one in outcomes if one.file}
+
+
+@pytest.mark.parametrize("page", SCHEDULERS, ids=lambda page: page.stem)
+def test_worked_examples_of_schedulers_are_what_is_planned(
+    page: Path, schedulers: dict[str, Any]
+) -> None:
+    rows = re.findall(
+        r"^\| (\d(?:\+\d)*) \| ([\d.]+) \| ([\d.]+) \| [^|]*\|$",
+        page.read_text(encoding="utf-8").partition("| layers | from | to |")[2],
+        re.MULTILINE,
+    )
+    if page.stem in {"dcredit", "usbyte"}:  # their examples are those of the policies' own tests
+        assert not rows
+        return
+    title = {"bytescheduler": "bytescheduler, tune=false"}.get(page.stem, page.stem)
+    assert [(layers, float(begin), float(end)) for layers, begin, end in rows] == [
+        (layers, round(begin, 1), round(end, 1))
+        for layers, begin, end in schedulers["outcome"](title).travels()
+    ]
+
+
+def test_every_policy_is_explained_and_drawn() -> None:
+    policies, guide = DOCS / "policies.md", DOCS / "schedulers.md"
+    explained = {page.stem for page in SCHEDULERS} | anchors(policies)
+    drawn = {path.stem for path in PICTURES.iterdir()}
+    names = set(registry())
+    assert names <= explained
+    assert names <= table_words(policies)
+    assert names <= table_words(guide)
+    assert names - {"auto"} <= drawn
+    assert {page.stem for page in SCHEDULERS} <= names
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,15 @@ import sys
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from deft_horovod import plan_picture
 from deft_horovod.errors import NotSupportedError
 from deft_horovod.plan import Arena, Bucket, Generation, Link, Plan, Slot, Task
-from deft_horovod.plan_picture import bars, draw, main
+from deft_horovod.plan_picture import draw, main
 from deft_horovod.profile import LinkCost, LinkProfile, Profile
 from deft_horovod.solver.timeline import simulate
-from tests.unit.random_plans import plans
-from tests.unit.test_timeline import whole_profiles
+from deft_horovod.timeline_bars import plan_bars
 
 KINDS = [
     ("synchronous", {}),
@@ -64,30 +61,9 @@ def shifted(how):
     }
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
-@given(st.data())
-def test_bars_of_a_row_lie_beside_each_other(data):
-    plan = data.draw(plans())
-    timeline = simulate(plan, data.draw(whole_profiles(plan)))
-    shown = bars(plan, timeline)
-    for row in range(len(plan.links) + 1):
-        inside = sorted((b.begins_us, b.ends_us) for b in shown if b.row == row)
-        assert all(begins_us < ends_us for begins_us, ends_us in inside)
-        if timeline.steady:
-            assert all(one[1] <= other[0] + 1e-6 for one, other in pairwise(inside))
-    if timeline.steady and timeline.period_us > 0.0:  # compute has no gap
-        seen_us = sum(b.ends_us - b.begins_us for b in shown if b.row == 0)
-        assert seen_us == pytest.approx(timeline.period_us * (2 if plan.period == 1 else 1))
-        carried_us = [0.0] * len(plan.links)
-        for bar in shown:
-            if bar.row:
-                carried_us[bar.row - 1] += (bar.ends_us - bar.begins_us) / seen_us
-        assert carried_us == pytest.approx(timeline.link_busy, abs=1e-6)
-
-
 def test_every_way_of_being_late_has_its_colour():
     plan, profile = example()
-    shown = bars(plan, simulate(plan, profile))
+    shown = plan_bars(plan, simulate(plan, profile))
     kinds = {bar.label: bar.kind for bar in shown if bar.row}
     assert kinds == {str(bucket): KINDS[bucket % 4][0] for bucket in range(20)}
     legend = [text.get_text() for text in draw(plan, profile).legends[0].get_texts()]

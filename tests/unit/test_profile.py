@@ -46,3 +46,37 @@ def test_what_is_wrong_is_named(change, message):
     good = Profile.assumed(2)
     with pytest.raises(PlanError, match=message):
         Profile(**{**good.model_dump(), **change})
+
+
+COSTS = st.builds(
+    LinkCost,
+    alpha_us=st.floats(0, 1e4),
+    beta_us_per_byte=st.floats(0, 1.0),
+    cycle_us=st.one_of(st.just(0.0), st.floats(0, 1e4)),
+)
+
+
+@given(COSTS, st.integers(0, 10**8), st.integers(0, 10**8), st.floats(1, 100))
+def test_larger_messages_and_fewer_in_flight_take_no_less(cost, one, other, in_flight):
+    small, large = sorted((one, other))
+    tolerance = 1 + 1e-9
+    assert cost.time_us(small) <= cost.time_us(large) * tolerance
+    assert cost.with_in_flight(in_flight).time_us(small) <= (
+        cost.with_in_flight(1).time_us(small) * tolerance
+    )
+
+
+@given(COSTS, st.integers(0, 10**8), st.floats(1, 100))
+def test_no_message_takes_less_than_its_bytes_or_its_share_of_a_cycle(cost, size, in_flight):
+    time_us = cost.with_in_flight(in_flight).time_us(size)
+    assert time_us >= cost.beta_us_per_byte * size
+    assert time_us >= cost.cycle_us / in_flight
+    assert time_us <= max(
+        cost.alpha_us + cost.beta_us_per_byte * size, cost.cycle_us / in_flight
+    ) * (1 + 1e-9)
+
+
+def test_without_a_known_cycle_a_message_takes_what_the_line_says():
+    cost = LinkCost(alpha_us=200.0, beta_us_per_byte=0.01)
+    assert cost.time_us(1000) == 210.0
+    assert cost.with_in_flight(8).time_us(1000) == 210.0

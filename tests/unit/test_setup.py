@@ -142,3 +142,26 @@ class TestSetupProbe:
             module.find_nvcc()
         monkeypatch.setenv("DEFT_FORCE_CPU", "1")
         assert module.find_nvcc() is None
+
+
+def test_packages_bring_their_data(tmp_path: Path) -> None:
+    """What is no Python has to be named to get into a wheel."""
+    command = [sys.executable, "setup.py", "-q", "build_py", "--build-lib", str(tmp_path / "lib")]
+    egg_base = ["egg_info", "--egg-base", str(tmp_path)]
+    done = subprocess.run(
+        [*command[:3], *egg_base, *command[3:]],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    package = ROOT / "deft_horovod"
+    data = {
+        path.relative_to(package)
+        for suffix in ("*.css", "*.typed", "*.pyi")
+        for path in package.rglob(suffix)
+    }
+    assert Path("report/page.css") in data
+    assert [name for name in data if not (tmp_path / "lib" / "deft_horovod" / name).is_file()] == []

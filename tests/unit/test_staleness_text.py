@@ -10,8 +10,8 @@ from tests.unit.cli.jobs import PLAN
     ("delay", "merged", "text"),
     [
         (0, 1, "every update in time"),
-        (1, 1, "100 % of the bytes 1 late"),
-        (1, 4, "100 % of the bytes 1 late, 4 steps at once"),
+        (1, 1, "100 % of the bytes 1 step late"),
+        (1, 4, "100 % of the bytes 1 step late, 4 steps at once"),
     ],
 )
 def test_delay_and_merging_are_told(delay, merged, text):

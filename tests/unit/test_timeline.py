@@ -309,7 +309,7 @@ def test_eight_thousand_messages_take_well_under_a_second():
     ]
     plan = plan_of(generations, tasks, buckets=count, period=period)
     profile = Profile.assumed(count).model_copy(update={"links": profile_of(2.0).links})
-    began = time.process_time()
+    began = time.thread_time()  # other tests have left threads
     result = simulate(plan, profile)
-    assert time.process_time() - began < 1.0  # 0.12 s on a quiet core
+    assert time.thread_time() - began < 1.0  # 0.12 s on a quiet core
     assert result.steady

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import horovod.torch as stock
 import torch
-from late_plans import Late, Reference, plan_of, saved
-from torch import nn
-from training import Data, assert_equal_models, equal_on_all_ranks, loss_of, mlp
+from late_plans import Late, LateJob, Make, Reference, adamw, plan_of, sgd
+from training import assert_equal_models, equal_on_all_ranks, loss_of, mlp
 from twins import main
 
 import deft_horovod.torch as hvd
@@ -30,39 +28,14 @@ MIXED = [
     Late(delay=1, merged=2),
 ]
 
-Make = Callable[[nn.Module], torch.optim.Optimizer]
 
-
-def sgd(model: nn.Module) -> torch.optim.Optimizer:
-    return torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=0.01)
-
-
-def adamw(model: nn.Module) -> torch.optim.Optimizer:
-    return torch.optim.AdamW(model.parameters(), lr=0.01)
-
-
-class Job:
-    """A model that trains with a plan, and its reference."""
+class Job(LateJob):
+    """And its reference. Nothing is corrected."""
 
     def __init__(self, timings: Sequence[Late], make: Make = sgd) -> None:
-        self.model, self.timings, self.make = mlp(), timings, make
-        plan = plan_of(self.model, timings)
-        self.file = stock.broadcast_object(saved(plan), name="late.plan")
-        self.optimizer = self._wrap(self.model)
+        super().__init__(timings, make, "none")
         twin = mlp()
         self.reference = Reference(twin, make(twin), timings, stock.size())
-        self.data = Data()
-
-    def _wrap(self, model: nn.Module) -> Any:
-        config = {"plan_file": self.file}
-        return hvd.DistributedOptimizer(self.make(model), model.named_parameters(), config=config)
-
-    def train(self, steps: int, optimizer: Any = None, model: nn.Module | None = None) -> None:
-        optimizer, model = optimizer or self.optimizer, model or self.model
-        for _ in range(steps):
-            optimizer.zero_grad()
-            loss_of(model, self.data.next()).backward()
-            optimizer.step()
 
     def check(self, what: str) -> None:
         assert equal_on_all_ranks(self.model.parameters()), f"{what}: the replicas differ"
@@ -127,7 +100,7 @@ def _resume_equals_continue(timings: Sequence[Late], make: Make, after: int) -> 
     model_state = copy.deepcopy(job.model.state_dict())
     optimizer_state = copy.deepcopy(job.optimizer.state_dict())
     resumed = mlp(seed=5)
-    other = job._wrap(resumed)
+    other = job.wrap(resumed)
     resumed.load_state_dict(model_state)
     other.load_state_dict(optimizer_state)
     ahead = copy.deepcopy(job.data)
@@ -167,7 +140,7 @@ def case_a_checkpoint_that_not_all_load_is_dropped_and_counted() -> None:
     job.train(3)
     state = job.optimizer.state_dict()
     other_model = mlp()
-    other = job._wrap(other_model)
+    other = job.wrap(other_model)
     if stock.rank() == 0:
         other.load_state_dict(state)
     job.train(2, other, other_model)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import horovod.torch as stock
 import torch
 from torch import nn
-from training import Data, loss_of
+from training import Data, loss_of, mlp
 
+import deft_horovod.torch as hvd
 from deft_horovod.parameter import Parameter
 from deft_horovod.plan import Bucket, Generation, Link, Plan, Task
 from deft_horovod.solver.layout import lay_out
+
+Make = Callable[[nn.Module], torch.optim.Optimizer]
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,36 @@ def saved(plan: Plan) -> str:
     path = Path(folder) / "plan.json"
     plan.save(path)
     return str(path)
+
+
+def sgd(model: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=0.01)
+
+
+def adamw(model: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(model.parameters(), lr=0.01)
+
+
+class LateJob:
+    """A model that trains with such a plan."""
+
+    def __init__(self, timings: Sequence[Late], make: Make, correction: str) -> None:
+        self.model, self.timings, self.make, self.correction = mlp(), timings, make, correction
+        plan = plan_of(self.model, timings)
+        self.file = stock.broadcast_object(saved(plan), name="late.plan")
+        self.optimizer = self.wrap(self.model)
+        self.data = Data()
+
+    def wrap(self, model: nn.Module) -> Any:
+        config = {"plan_file": self.file, "correction": self.correction}
+        return hvd.DistributedOptimizer(self.make(model), model.named_parameters(), config=config)
+
+    def train(self, steps: int, optimizer: Any = None, model: nn.Module | None = None) -> None:
+        optimizer, model = optimizer or self.optimizer, model or self.model
+        for _ in range(steps):
+            optimizer.zero_grad()
+            loss_of(model, self.data.next()).backward()
+            optimizer.step()
 
 
 class Reference:

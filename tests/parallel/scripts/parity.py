@@ -8,7 +8,7 @@ from typing import Any
 
 import horovod.torch as stock
 import torch
-from parity_cases import STEPS, Case, cases_at
+from parity_cases import PROFILED_STEPS, RIVALS, STEPS, Case, cases_at
 from patience import wait_patiently
 from reporting import run_cases
 from torch import nn
@@ -22,6 +22,13 @@ SIZES = {
     "first_bucket_bytes": 1024,
     "partition_bytes": 1024,
     "credit_bytes": 2500,
+}
+# A profile of a few steps, and sizes as above instead of those that it would suggest.
+QUICK_PROFILE = {
+    "profile_warmup_steps": 1,
+    "profile_steps": PROFILED_STEPS - 1,
+    "probe_s": 0.05,
+    "tune": False,
 }
 
 
@@ -94,7 +101,7 @@ def train(case: Case, number: int, sets: dict[str, list[Any]]) -> dict[str, Any]
         inner_optimizer(case, ours),
         named_parameters=ours.named_parameters(),
         policy=case.policy,
-        config=SIZES,
+        config={**SIZES, **QUICK_PROFILE} if case.policy in RIVALS else SIZES,
         **arguments(case, ours, sets),
     )
     reference = stock.DistributedOptimizer(

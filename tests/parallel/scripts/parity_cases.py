@@ -11,8 +11,11 @@ from dataclasses import dataclass
 
 EXECUTED = ("wfbp", "bucket", "priority")
 POLICIES = ("stock", *EXECUTED, "auto")
+# Exact ones that plan from a profile, or as other libraries do.
+RIVALS = ("bytescheduler", "dcredit", "ddp", "dear", "mgwfbp", "p3", "usbyte")
 OPTIMIZERS = ("sgd", "adam", "adamw")
 STEPS = 50
+PROFILED_STEPS = 4  # of the rivals: one to warm up, and those that are measured
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,14 @@ def _two_ranks() -> list[Case]:
         for groups in ("2", "lists")
     ]
     cases += [Case(policy, "sgd", ranks="first") for policy in POLICIES]
+    for policy in RIVALS:
+        cases += [
+            Case(policy, "sgd"),
+            Case(policy, "adam", "mixed", compression="fp16"),
+            Case(policy, "adamw", "cnn", passes=2, sync_every=STEPS),
+            Case(policy, op="Sum", sync_every=STEPS),
+            Case(policy, predivide=3.0, sync_every=STEPS),
+        ]
     return cases
 
 
@@ -97,6 +108,7 @@ def _three_ranks() -> list[Case]:
         ]
     cases += [Case(policy, "adam", passes=2) for policy in ("stock", "auto")]
     cases += [Case("priority", "sgd", "double", sync_every=STEPS)]
+    cases += [Case(policy) for policy in RIVALS]
     return cases
 
 
@@ -115,6 +127,7 @@ def _four_ranks() -> list[Case]:
         Case("wfbp", "sgd", "double", op="Sum"),
         Case("bucket", "sgd", "double", groups="2"),
     ]
+    cases += [Case(policy, "adam") for policy in RIVALS]
     return cases
 
 

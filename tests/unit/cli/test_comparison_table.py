@@ -1,23 +1,11 @@
-"""The verdict of a comparison, and its table."""
+"""The table of a comparison."""
 
 import pytest
 
-from deft_horovod.cli.comparison_table import rendered, to_data, verdict
+from deft_horovod.cli.comparison_table import rendered, to_data
 from deft_horovod.cli.output import plain_text
+from deft_horovod.comparison_text import verdict
 from tests.unit.cli.jobs import comparison
-
-
-def test_a_gain_is_told_with_its_spread():
-    text = verdict(comparison(400_000.0, 250_000.0))
-    assert "exposed 50% -> 21%" in text
-    assert "step 404.0 -> 252.5 ms" in text
-    assert "1.60x (1.60 .. 1.60 in 2 rounds)" in text
-    assert text.endswith("every update in time")
-
-
-def test_no_gain_is_told_as_plainly():
-    text = verdict(comparison(250_000.0, 300_000.0, 260_000.0, chosen=0))
-    assert text.startswith("stock Horovod is kept: the best of the others, priority, was 0.96x")
 
 
 def test_all_that_took_part_have_a_row():

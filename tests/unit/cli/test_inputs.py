@@ -1,9 +1,10 @@
 import click
 import pytest
 
-from deft_horovod.cli.inputs import ProfileFile, parameters_of, request_of
+from deft_horovod.cli.inputs import ProfileFile, parameters_for, parameters_of, request_of
 from deft_horovod.config import Config
 from deft_horovod.errors import NotSupportedError, PlanError
+from deft_horovod.policies import get
 from deft_horovod.profile import Profile, Tensor
 from tests.unit.cli.example import profile, saved
 
@@ -52,3 +53,14 @@ def test_requests_hold_all_of_it():
     request = request_of(profile(), config)
     assert (request.profile, request.config) == (profile(), config)
     assert len(request.parameters) == len(profile().tensors)
+
+
+def test_a_plan_knows_devices_and_compression():
+    plan = get("bucket").plan(request_of(profile(), Config(), "cuda"))
+    arenas = tuple(arena.model_copy(update={"wire": "float16"}) for arena in plan.arenas)
+    compressed = plan.model_copy(update={"arenas": arenas})
+    found = parameters_for(profile(), compressed)
+    assert {(one.wire, one.device) for one in found} == {("float16", "cuda")}
+    assert parameters_for(profile(), None) == parameters_of(profile())
+    less = plan.model_copy(update={"slots": plan.slots[1:]})
+    assert parameters_for(profile(), less) == parameters_of(profile())

@@ -70,6 +70,7 @@ def test_what_cannot_be_written_is_told_and_leaves_nothing_half(tmp_path):
     with pytest.raises(click.ClickException, match="could not be written"):
         write(path, "content")
     assert (path / "inside").exists()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["folder"]
 
 
 def test_bytes_are_written_as_they_are(tmp_path):

@@ -33,6 +33,29 @@ def test_limits_reach_the_policy(tmp_path):
     assert 1 in delays("--max-delay", 1)
 
 
+def test_of_late_plans_it_is_said_until_when_accuracy_holds(tmp_path):
+    path = saved(tmp_path)
+    told = {}
+    for policy in ("deft", "covap", "bucket"):
+        text = " ".join(succeeds("plan", path, "--policy", policy).stdout.split())
+        told[policy] = text[text.index("accuracy:") :] if "accuracy:" in text else ""
+    assert "of the loss while the gradient turns by less than" in told["deft"]
+    assert told["bucket"] == ""
+    assert told["covap"] in ("", "accuracy: within a budget of 2 % of the loss in no case")
+
+
+def test_a_share_of_the_bytes_may_be_late(tmp_path):
+    path = saved(tmp_path)
+
+    def late_bytes(*options):
+        shown = succeeds("plan", path, "--max-delay", 1, "--json", *options).stdout
+        return sum(s["bytes"] for s in json.loads(shown)["prediction"]["staleness"] if s["delay"])
+
+    assert late_bytes() > 0
+    assert late_bytes("--late-share", 0) == 0
+    assert "late_share = 0.5" in fails(1, "plan", path, "--policy", "deft", "--late-share", 0.5)
+
+
 def test_links_are_chosen_by_name(tmp_path):
     path = saved(tmp_path, links=("horovod", "second"))
     text = succeeds("plan", path, "--links", "second", "--policy", "deft", "--json").stdout

@@ -6,7 +6,7 @@ import pytest
 from deft_horovod.policies import registry
 from tests.unit.cli.example import fails, saved, succeeds
 
-ALL = ["stock", "bucket", "deft", "least_stale", "priority", "wfbp"]
+ALL = ["stock", *sorted({*registry()} - {"auto", "stock"})]
 QUICK = ("--policy", "stock,bucket")
 
 

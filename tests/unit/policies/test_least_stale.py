@@ -1,5 +1,6 @@
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from deft_horovod import policies
 from deft_horovod.config import Config
@@ -7,6 +8,7 @@ from deft_horovod.plan import Plan
 from deft_horovod.policies import Request
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.extension import native
+from deft_horovod.solver.staleness import staleness
 from deft_horovod.solver.timeline import simulate
 from tests.unit.hard_requests import assert_within_limits, hard_requests, with_options
 from tests.unit.models import request as model
@@ -29,7 +31,7 @@ def test_plans_are_valid_within_limits_repeatable_and_not_below_the_bound(reques
     assert prediction.step_us >= prediction.bound_us * (1 - 1e-9)
     assert prediction.bound_us >= prediction.compute_us * (1 - 1e-9)
     assert prediction.step_us == simulate(plan, request.profile).step_us
-    assert prediction.status in ("optimal", "feasible", "greedy")
+    assert prediction.status in ("optimal", "feasible", "greedy", "cadence")
 
 
 @settings(max_examples=15)
@@ -37,7 +39,7 @@ def test_plans_are_valid_within_limits_repeatable_and_not_below_the_bound(reques
 def test_synchronous_plans_are_never_predicted_slower_than_those_of_other_policies(request):
     request = with_options(request, max_delay=0, max_merge=1)
     plan = LEAST_STALE.plan(request)
-    for name in ("bucket", "priority"):
+    for name in ("bucket", "priority", "mgwfbp", "p3", "bytescheduler", "usbyte", "dcredit"):
         other = simulate(policies.get(name).plan(request), request.profile)
         assert plan.prediction.exposed_us <= other.exposed_us * (1 + 1e-9)
     assert {(s.delay, s.merged) for s in plan.prediction.staleness} <= {(0, 1)}
@@ -133,3 +135,23 @@ def test_before_a_link_was_measured_plans_are_those_of_bucket():
     request = Request(parameters, Profile.assumed(3), Config(max_delay=1))
     expected = policies.get("bucket").plan(request).model_copy(update={"policy": "least_stale"})
     assert LEAST_STALE.plan(request) == expected
+
+
+@settings(max_examples=8)
+@given(hard_requests(max_count=120, least_delay=1), st.sampled_from([0.0, 0.1, 0.5, 0.9]))
+def test_no_more_is_late_than_the_share_allows(request, share):
+    request = with_options(request, late_share=share)
+    plan = LEAST_STALE.plan(request)
+    assert_within_limits(plan, request)
+    kinds = staleness(plan)
+    late = sum(kind.bytes for kind in kinds if kind.delay or kind.merged > 1)
+    assert late <= share * sum(kind.bytes for kind in kinds) + 1
+
+
+@settings(max_examples=5)
+@given(hard_requests(max_count=60))
+def test_where_nothing_may_be_late_plans_are_the_exact_ones(request):
+    nothing = with_options(request, max_delay=1, max_merge=1, late_share=0.0)
+    exact = with_options(request, max_delay=0, max_merge=1)
+    mine, theirs = LEAST_STALE.plan(nothing), LEAST_STALE.plan(exact)
+    assert mine.prediction.exposed_us <= theirs.prediction.exposed_us * 1.02 + 1.0

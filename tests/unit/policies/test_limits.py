@@ -1,7 +1,9 @@
 import pytest
 
+from deft_horovod import policies
 from deft_horovod.config import Config
-from deft_horovod.policies.limits import limits
+from deft_horovod.errors import ConfigError
+from deft_horovod.policies.limits import budget, limits, shares
 
 
 @pytest.mark.parametrize(
@@ -18,3 +20,30 @@ def test_limits_are_the_options_or_what_the_policy_takes_for_granted(policy, opt
     found = limits(policy, Config(**options))
     assert (found.max_delay, found.max_merge) == expected
     assert found.late == (expected != (0, 1))
+
+
+def test_options_make_nothing_late_that_is_exact_by_nature():
+    options = Config(max_delay=2, max_merge=3)
+    late = {name for name in policies.registry() if limits(name, options).late}
+    assert late <= {"auto", "covap", "deft", "least_stale", "sapipe"}
+    assert {"auto", "deft", "least_stale"} <= late
+
+
+def test_a_share_may_be_late_where_the_policy_can_choose():
+    options = Config(max_delay=1, late_share=0.25)
+    for name in policies.registry():
+        if shares(name):
+            assert limits(name, options).late_share == 0.25
+            assert not limits(name, Config(max_delay=1, late_share=0.0)).late
+        elif limits(name, Config(max_delay=1)).late:
+            with pytest.raises(ConfigError, match=r"late_share = 0\.25"):
+                limits(name, options)
+
+
+def test_only_who_does_not_choose_a_policy_has_a_budget():
+    assert budget("auto", Config()) == 0.02
+    assert budget("auto", Config(accuracy_budget=0.5)) == 0.5
+    for name in policies.registry():
+        if name != "auto":
+            assert budget(name, Config()) is None
+            assert budget(name, Config(accuracy_budget=0.0)) == 0.0

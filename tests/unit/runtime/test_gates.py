@@ -27,6 +27,9 @@ class FakeReducer:
     def members_of(self, dues):
         return {slot for due in dues for slot in due.slots}
 
+    def tensors_by_rate(self, dues):
+        return {1: [self.members[slot].tensor for slot in sorted(self.members_of(dues))]}
+
     def take(self, dues):
         for due in dues:
             self.taken.append(due.slots)

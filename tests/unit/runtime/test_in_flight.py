@@ -8,7 +8,7 @@ import torch
 from deft_horovod.errors import DeftError
 from deft_horovod.parameter import Parameter
 from deft_horovod.plan import Bucket, Generation, Link, Plan, Task
-from deft_horovod.runtime.in_flight import InFlight
+from deft_horovod.runtime.in_flight import InFlight, agreed_members
 from deft_horovod.runtime.members import Member
 from deft_horovod.solver.layout import lay_out
 
@@ -86,3 +86,36 @@ def test_what_cannot_be_read_says_so(damage):
     damage(state)
     with pytest.raises(DeftError):
         InFlight.from_state(state)
+
+
+class Ranks:
+    """Another rank that has loaded something too; `step`: of what it has in flight."""
+
+    def __init__(self, step, lacking=False):
+        self.step, self.lacking = step, lacking
+
+    def union(self, flags):
+        loaded, lacking = flags
+        return [True, lacking or self.lacking] if loaded or not self.lacking else [False, True]
+
+    def collect(self, text):
+        return [text, text.replace("step 7", f"step {self.step}")]
+
+
+def test_all_go_on_where_all_have_saved():
+    mine = members()
+    assert agreed_members(in_flight(), Ranks(7), mine, 2) == tuple(mine)
+
+
+def test_of_different_steps_all_is_dropped(caplog):
+    """A rank may be ahead of one that fails, and have committed once more."""
+    with caplog.at_level("WARNING", "deft_horovod"):
+        assert agreed_members(in_flight(), Ranks(4), members(), 2) is None
+    assert "saved them at different steps (rank 0: step 7 of plan" in caplog.text
+    assert "rank 1: step 4 of plan" in caplog.text
+
+
+def test_what_only_some_have_loaded_is_dropped():
+    assert agreed_members(in_flight(), Ranks(7, lacking=True), members(), 2) is None
+    assert agreed_members(None, Ranks(7), members(), 2) is None
+    assert agreed_members(None, Ranks(7, lacking=True), members(), 2) is None

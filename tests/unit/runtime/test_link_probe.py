@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from deft_horovod.profile import LinkCost, LinkProfile, LinkSample
+from deft_horovod.profile import MEASURED_IN_FLIGHT, LinkCost, LinkProfile, LinkSample
 from deft_horovod.runtime.link_probe import describe, probe_links
 from deft_horovod.runtime.message_stream import Allowance
 from tests.unit.runtime.solo import Solo, as_ranks
@@ -25,9 +25,10 @@ class Ticket:
 class Wire:
     """A link between threads: a message leaves once all ranks have sent it, one after the other."""
 
-    def __init__(self, size, alpha_s, beta_s):
+    def __init__(self, size, alpha_s, beta_s, latency_s=0.0):
         self._size = size
         self._costs = (alpha_s, beta_s)
+        self._latency_s = latency_s
         self._lock = threading.Lock()
         self._waiting = {}
         self._free_s = 0.0
@@ -45,7 +46,8 @@ class Wire:
                 del self._waiting[name]
                 alpha_s, beta_s = self._costs
                 now_s = time.monotonic()
-                self._free_s = max(now_s, self._free_s) + alpha_s + beta_s * size_bytes
+                starts_s = max(now_s + self._latency_s, self._free_s)
+                self._free_s = starts_s + alpha_s + beta_s * size_bytes
                 timer = threading.Timer(self._free_s - now_s, done.set)
                 timer.daemon = True
                 timer.start()
@@ -57,9 +59,17 @@ class _End:
         self._wire = wire
         self._rank = rank
 
-    def send(self, name, op, input, output):  # noqa: A002
-        assert op == "all_reduce"
-        return self._wire.send(self._rank, name, input.numel() * input.element_size())
+    def run(self, names, op, inputs, outputs, messages):
+        """A name is free again when its message has arrived."""
+        flying = {}
+        for number in range(messages):
+            place = number % len(names)
+            if place in flying:
+                flying[place].wait(10.0)
+            whole = max(inputs[place].numel(), outputs[place].numel())
+            size_bytes = whole * inputs[place].element_size() // (1 if op == "all_reduce" else 2)
+            flying[place] = self._wire.send(self._rank, names[place], size_bytes)
+        return flying[place]
 
 
 LIMITS = Allowance(budget_s=1.0, deadline_s=10.0)
@@ -123,6 +133,27 @@ def test_several_links_are_measured_alone_and_at_once():
         assert link.busy_cost.time_us(1 << 20) == pytest.approx(link.cost.time_us(1 << 20), rel=0.7)
     for wire in wires.values():
         assert wire.sent[0] == wire.sent[1]
+
+
+def test_messages_in_flight_share_what_one_alone_waits_for():
+    """The wire hands a message over 8 ms after it was sent, unless it is busy until then."""
+    ((link,),) = probed(1, {"far": Wire(1, 0.0002, 1e-8, latency_s=0.008)}, LIMITS)
+    assert link.cost.cycle_us == pytest.approx(8200, rel=0.3)
+    assert link.cost.time_us(16) == pytest.approx(8200 / MEASURED_IN_FLIGHT, rel=0.5)
+    assert link.cost.with_in_flight(1).time_us(16) == link.cost.cycle_us
+
+
+def test_the_halves_of_an_all_reduce_are_measured_where_they_are_asked_for():
+    def one(agreement):
+        links = {"horovod": wire.end(agreement.rank)}
+        return probe_links(agreement, links, "deft.0.probe", LIMITS, "horovod")
+
+    wire = Wire(2, 0.001, 2e-8)
+    (one_rank,), (other,) = as_ranks(2, one)
+    assert one_rank == other
+    for half in (one_rank.scatter_cost, one_rank.gather_cost):
+        ratio = half.time_us(1 << 20) / one_rank.cost.time_us(1 << 20)
+        assert ratio == pytest.approx(0.5, rel=0.4)
 
 
 def test_without_links_there_is_nothing_to_measure():

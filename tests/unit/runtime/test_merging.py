@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from deft_horovod.runtime.merging import divide, takes_mean
+from deft_horovod.runtime.merging import divide, merging
 
 
 @pytest.mark.parametrize(
@@ -20,9 +20,19 @@ from deft_horovod.runtime.merging import divide, takes_mean
 )
 def test_optimizers_that_adapt_get_the_mean(kind, mean):
     optimizer = kind([nn.Parameter(torch.ones(2))], lr=0.1)
-    assert takes_mean(optimizer, "auto") == mean
-    assert takes_mean(optimizer, "mean")
-    assert not takes_mean(optimizer, "sum")
+    chosen = merging(optimizer, "auto", "local")
+    assert chosen.mean == mean
+    assert merging(optimizer, "mean", "local").mean
+    assert not merging(optimizer, "sum", "local").mean
+
+
+def test_the_mean_of_k_steps_has_k_times_the_learning_rate_where_it_is_predicted():
+    adam = torch.optim.Adam([nn.Parameter(torch.ones(2))], lr=0.1)
+    sgd = torch.optim.SGD([nn.Parameter(torch.ones(2))], lr=0.1)
+    assert merging(adam, "auto", "local").rate(4) == 4
+    assert merging(sgd, "auto", "local").rate(4) == 1  # its sum goes as far
+    for option, correction in (("auto", "none"), ("mean", "local"), ("sum", "local")):
+        assert merging(adam, option, correction).rate(4) == 1
 
 
 def test_dividing_leaves_missing_gradients_alone():

@@ -31,20 +31,23 @@ class SlowLink:
         self._failure = failure
         self._free_s = 0.0
         self.sent = []
+        self.parts = []
         self.in_flight_most = 0
-        self._done_s = []
 
-    def send(self, name, op, input, output):  # noqa: A002
-        assert op == "all_reduce"
-        assert input.data_ptr() == output.data_ptr()
-        assert not input.any()
-        now_s = time.monotonic()
-        size_bytes = input.numel() * input.element_size()
+    def run(self, names, op, inputs, outputs, messages):
+        self.in_flight_most = max(self.in_flight_most, len(names))
+        self.parts.append(
+            (op, [(a.numel(), b.numel()) for a, b in zip(inputs, outputs, strict=True)])
+        )
         alpha_s, beta_s = self._costs
-        self._free_s = max(now_s, self._free_s) + alpha_s + beta_s * size_bytes
-        self.sent.append((name, size_bytes))
-        self._done_s = [s for s in self._done_s if s > now_s] + [self._free_s]
-        self.in_flight_most = max(self.in_flight_most, len(self._done_s))
+        for number in range(messages):
+            name, input_, output = (
+                group[number % len(names)] for group in (names, inputs, outputs)
+            )
+            assert not input_.any()
+            size_bytes = max(input_.numel(), output.numel()) * input_.element_size()
+            self._free_s = max(time.monotonic(), self._free_s) + alpha_s + beta_s * size_bytes
+            self.sent.append((name, size_bytes))
         return Ticket(self._free_s, self._failure)
 
 
@@ -66,6 +69,26 @@ def test_a_few_are_in_flight_and_each_size_has_its_names():
     assert link.sent == 2 * one_round
 
 
+def test_alone_means_one_in_flight():
+    link = SlowLink()
+    stream = MessageStream(link, "probe", Allowance())
+    stream.reserve(16)
+    stream.run_us(16, 3, alone=True)
+    assert link.in_flight_most == 1
+    assert link.sent == [("probe.16.0", 16)] * 3
+
+
+@pytest.mark.parametrize(("rank", "part"), [(0, 4), (1, 3), (2, 3)])
+def test_of_the_halves_of_an_all_reduce_every_rank_has_its_part(rank, part):
+    link = SlowLink()
+    allowance = Allowance(rank=rank, size=3)
+    for op in ("reduce_scatter", "all_gather"):
+        stream = MessageStream(link, op, allowance, op)
+        stream.reserve(40)
+        stream.run_us(40, 1)
+    assert link.parts == [("reduce_scatter", [(10, part)]), ("all_gather", [(part, 10)])]
+
+
 def test_memory_grows_with_the_largest_message():
     link = SlowLink()
     stream = MessageStream(link, "probe", Allowance())
@@ -79,7 +102,7 @@ def test_a_message_that_never_arrives_is_an_error_that_names_it(monkeypatch):
     monkeypatch.setattr(stock, "rank", lambda: 3)
     stream = MessageStream(SlowLink(100.0), "probe", Allowance(deadline_s=0.2))
     stream.reserve(16)
-    with pytest.raises(WaitTimeoutError, match=r"'probe.16.0' did not arrive[\s\S]*rank 3"):
+    with pytest.raises(WaitTimeoutError, match=r"such as 'probe.16.0' did not arrive[\s\S]*rank 3"):
         stream.run_us(16, 1)
 
 

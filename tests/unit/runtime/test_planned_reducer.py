@@ -11,8 +11,11 @@ from deft_horovod.policies.base import Request
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.members import Member
+from deft_horovod.runtime.merging import Merging
 from deft_horovod.runtime.planned_reducer import PlannedReducer, Route, open_link
 from deft_horovod.runtime.stats import StepClock
+
+SUM = Merging(mean=False, faster=False)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -35,7 +38,7 @@ def reducer(policy, prefix, shapes=((3,), (40, 40), (2, 2))):
     channel = Channel(stock.Sum, stock.Compression.none, 1.0, False, stock.global_process_set)
     plan = policies.get(policy).plan(request)
     links = {link.name: open_link(channel) for link in plan.links}
-    return PlannedReducer(mine, plan, Route(channel, links, prefix, 10.0, False), StepClock())
+    return PlannedReducer(mine, plan, Route(channel, links, prefix, 10.0, SUM, "none"), StepClock())
 
 
 @pytest.mark.parametrize("policy", ["wfbp", "bucket", "priority"])

@@ -8,6 +8,7 @@ from torch import nn
 from deft_horovod import policies
 from deft_horovod.config import Config
 from deft_horovod.errors import PlanError
+from deft_horovod.judgement import Judgement
 from deft_horovod.plan import Plan
 from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.groups import Groups
@@ -120,3 +121,35 @@ def test_facts_about_parameters():
         {"name": "b", "shape": [], "dtype": "bfloat16", "device": "cpu", "trains": False},
     ]
     assert dtype_name(torch.ones(1, dtype=torch.float16)) == "float16"
+
+
+class Judging:
+    """A guard that makes one plan."""
+
+    def __init__(self, plan):
+        self.made = plan, Judgement(budget=0.02, verdict="kept")
+
+    def judge(self, policy, request):
+        del policy, request
+        return self.made
+
+
+def test_with_a_guard_all_ranks_hear_its_judgement():
+    class Relay(Echo):
+        """The deciding rank's answers, in turn."""
+
+        def share(self, text):
+            if text is not None:
+                told.append(text)
+                return text
+            return told.pop(0)
+
+    told = []
+    observer = observed(torch.ones(3))
+    guard = Judging(made_of(Echo(), task(), observer).plan)
+    view = lambda members: observer.profile(members, None)  # noqa: E731
+    mine = assign(Relay(), task(), observer, view, guard)
+    other = assign(Relay(deciding=False), task(), observer, view, guard)
+    assert mine.plan == other.plan == guard.made[0]
+    assert mine.judgement == other.judgement == guard.made[1]
+    assert not told

@@ -96,6 +96,8 @@ class FakePlanned:
         self.links = links
         self.buffer_bytes = 512
         self.late = True
+        self.route = self
+        self.correction = "local"
         self.prediction = None
 
     def hash(self):
@@ -111,7 +113,7 @@ def test_totals_are_the_sum_of_the_links(time):
     assert found["links"]["fast"] == {"bytes": 100, "messages": 2, "communication_us": 7}
     assert (found["bytes"], found["messages"], found["communication_us"]) == (130, 3, 12)
     assert (found["plan"], found["buffer_bytes"]) == ("abc", 512)
-    assert (found["late"], found["prediction"]) == (True, None)
+    assert (found["late"], found["correction"], found["prediction"]) == (True, "local", None)
 
 
 def test_without_a_plan_nothing_was_sent(time):

@@ -7,7 +7,7 @@ from deft_horovod.parameter import Parameter
 from deft_horovod.policies import get
 from deft_horovod.policies.base import Request
 from deft_horovod.profile import LinkCost, Profile
-from deft_horovod.runtime.verdict import lateness, verdict
+from deft_horovod.runtime.verdict import lateness_text, verdict
 
 MODEL = tuple(Parameter(f"p{i}", 250_000, "float32", "float32", "cpu") for i in range(3))
 PROFILE = Profile.assumed(3).model_copy(
@@ -62,7 +62,10 @@ def test_stock_that_is_kept_says_so():
 
 @pytest.mark.parametrize(
     ("delay", "merged", "said"),
-    [(1, 1, "100 % of the bytes 1 late"), (1, 2, "100 % of the bytes 1 late, 2 steps at once")],
+    [
+        (1, 1, "100 % of the bytes 1 step late"),
+        (1, 2, "100 % of the bytes 1 step late, 2 steps at once"),
+    ],
 )
 def test_how_late_updates_come_is_said(delay, merged, said):
     assert said in verdict(PROFILE, late(delay, merged), 200_000.0, {})
@@ -78,4 +81,5 @@ def test_how_late_updates_come_is_said(delay, merged, said):
     ],
 )
 def test_the_warning_says_how_late(delay, merged, said):
-    assert said in lateness(late(delay, merged))
+    assert said + " are not corrected" in lateness_text(late(delay, merged), "none")
+    assert said + " are predicted (local)" in lateness_text(late(delay, merged), "local")

@@ -6,11 +6,12 @@ import importlib.util
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
+sys.path.insert(0, str(SCRIPTS))  # those of the convergence study import each other
 
 
 def load_script(name: str) -> ModuleType:
@@ -84,7 +85,17 @@ def arms(accelerator: ModuleType) -> Iterator[ModuleType]:
 
 
 @pytest.fixture
-def report(arms: ModuleType) -> Iterator[ModuleType]:
+def rivals() -> Iterator[ModuleType]:
+    yield from one_script("bench_rivals")
+
+
+@pytest.fixture
+def bench_picture(arms: ModuleType, rivals: ModuleType) -> Iterator[ModuleType]:
+    yield from one_script("bench_picture")
+
+
+@pytest.fixture
+def report(bench_picture: ModuleType) -> Iterator[ModuleType]:
     yield from one_script("bench_report")
 
 
@@ -99,5 +110,32 @@ def bench_profiler() -> Iterator[ModuleType]:
 
 
 @pytest.fixture
+def bench_prediction() -> Iterator[ModuleType]:
+    yield from one_script("bench_prediction")
+
+
+@pytest.fixture
 def predicted(arms: ModuleType) -> Iterator[ModuleType]:
     yield from one_script("bench_predicted")
+
+
+# In the order in which they import each other.
+REPRODUCTION = (
+    "facts",
+    "workloads",
+    "model_shapes",
+    "reproduction",
+    "reproduction_page",
+    "reproduction_inputs",
+    "reproduction_script",
+)
+REPRODUCED = ("ddl_benchmarks", "deft", "dear", "usbyte", "dcredit")
+
+
+@pytest.fixture
+def reproduction() -> Iterator[SimpleNamespace]:
+    """All modules of the published comparisons, by name."""
+    names = [*REPRODUCTION, *(f"reproduce_{name}" for name in REPRODUCED)]
+    yield SimpleNamespace(**{name: load_script(name) for name in names})
+    for name in names:
+        sys.modules.pop(name, None)

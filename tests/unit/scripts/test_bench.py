@@ -6,6 +6,8 @@ from types import ModuleType
 
 import pytest
 
+from deft_horovod.policies import registry
+
 
 def planned(bench: ModuleType, folder: Path, *words: str) -> list:
     return bench.plan(bench.parse([*words, "--folder", str(folder)]))
@@ -51,6 +53,12 @@ def test_second_link_adds_arms(bench: ModuleType, tmp_path: Path) -> None:
     assert {"deft_two", "least_stale_two"} <= set(job.options["arms"])
 
 
+def test_options_may_be_given_several_times(bench: ModuleType) -> None:
+    words = ["--config", "deft.max_merge=2", "priority.drift=1", "--config", "deft.max_delay=0"]
+    given = bench.parse(words).config
+    assert given == ["deft.max_merge=2", "priority.drift=1", "deft.max_delay=0"]
+
+
 def test_options_reach_the_arm(bench: ModuleType) -> None:
     settings = ["deft.max_merge=2", "deft.drift=0.5", "priority.credit_bytes=1MiB"]
     assert bench.overrides(settings) == {
@@ -92,3 +100,31 @@ def test_nothing_of_the_callers_settings_is_measured(
     # Only the benchmark's own: room for the names of every arm in one job.
     ours = [name for name in kept if name.startswith(("HOROVOD_", "DEFT_"))]
     assert ours == ["HOROVOD_CACHE_CAPACITY"]
+
+
+def test_rivals_are_all_published_schedulers_in_longer_runs(
+    bench: ModuleType, arms: ModuleType, tmp_path: Path
+) -> None:
+    jobs = planned(bench, tmp_path, "--rivals", "--runs", "1")
+    assert len(jobs) == 2 * 3 * 3
+    assert bench.parse(["--rivals"]).name == "rivals"
+    named = set(jobs[0].options["arms"])
+    policies = {kind.policy for kind in (arms.KINDS[name] for name in named)} - {None}
+    assert {*registry()} - policies == {"auto", "bucket", "stock"}
+
+
+def test_hosts_of_ones_own(bench: ModuleType, tmp_path: Path) -> None:
+    words = ["-H", "a:1,b:2", "--interface", "ib0", "--profiles", "vgg19", "--ccr", "1", "--runs"]
+    (job,) = planned(bench, tmp_path, *words, "1", "--no-grid")
+    assert job.options["hosts"] == 3
+    assert job.options["meeting"].startswith("a:")
+    assert job.options["interface"] == "ib0"
+
+
+@pytest.mark.parametrize("hosts", ["a", "a:0", "a:1,,b:1", ":2"])
+def test_hosts_that_cannot_be_read(
+    bench: ModuleType, hosts: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        bench.parse(["-H", hosts])
+    assert "host:slots" in capsys.readouterr().err

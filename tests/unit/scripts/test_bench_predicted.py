@@ -40,18 +40,32 @@ def test_pieces_by_priority_take_about_what_was_measured(predicted: ModuleType) 
 def test_links_are_fitted_to_what_was_measured(predicted: ModuleType) -> None:
     found = cells(predicted)
     for hosts in (2, 4):
-        cost = predicted.link_cost(found, hosts)
+        cost = predicted.link_of(found, hosts).cost
         for cell in (c for c in found if c["hosts"] == hosts):
             time_ms = cost.time_us(cell["gradient_bytes"]) / 1e3
             assert time_ms == pytest.approx(cell["communication_ms"], rel=0.03)
-    one = predicted.link_cost(found[:1], found[0]["hosts"])
+    one = predicted.link_of(found[:1], found[0]["hosts"]).cost
     expected_ms = found[0]["communication_ms"]
     assert one.time_us(found[0]["gradient_bytes"]) / 1e3 == pytest.approx(expected_ms)
 
 
+def test_what_the_jobs_measured_of_the_link_counts_more(predicted: ModuleType) -> None:
+    def measured(alpha_us: float) -> dict[str, Any]:
+        cost = {"alpha_us": alpha_us, "beta_us_per_byte": 0.02, "cycle_us": 10 * alpha_us}
+        return {"cost": cost, "gather_cost": cost}
+
+    found = [{**c, "hosts": 2} for c in cells(predicted)[:3]]
+    for cell, alpha_us in zip(found, (300.0, 100.0, 200.0), strict=True):
+        cell["link"] = measured(alpha_us)
+    link = predicted.link_of(found, 2)
+    assert (link.cost.alpha_us, link.cost.cycle_us) == (200.0, 2000.0)
+    assert link.gather_cost == link.cost
+    assert link.scatter_cost is None
+
+
 def test_a_model_is_profiled_as_it_computes(predicted: ModuleType) -> None:
     cell = next(c for c in cells(predicted) if c["profile"] == "gpt2")
-    parameters, profile = predicted.profile_of(cell, predicted.link_cost([cell], cell["hosts"]))
+    parameters, profile = predicted.profile_of(cell, predicted.link_of([cell], cell["hosts"]))
     assert sum(one.bytes for one in parameters) == cell["gradient_bytes"]
     assert profile.compute_us == pytest.approx(cell["compute_ms"] * 1e3)
     assert parameters[profile.ready_order[-1]].name.startswith("embedding")

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deft_horovod.cli.inputs import parameters_of
-from deft_horovod.cli.layer_table import layer_table
+from deft_horovod.layer_table import layer_table
 from deft_horovod.profile import ModuleProfile, Profile
 from tests.unit.cli.example import BLOCKS, COST, profile
 

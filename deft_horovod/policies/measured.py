@@ -1,0 +1,39 @@
+"""What policies have in common that plan from a whole profile."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from deft_horovod.plan import Plan
+from deft_horovod.policies.base import Defaults, Request, refuse_groups
+from deft_horovod.policies.bucket import Bucketed
+from deft_horovod.policies.limits import limits
+from deft_horovod.profile import LinkProfile
+from deft_horovod.solver.bounds import bound_us
+from deft_horovod.solver.prediction import predict
+
+
+class MeasuredPolicy(Defaults, ABC):
+    """Until the link was measured it does what `bucket` does."""
+
+    name: str
+    summary: str
+    gates = True
+    measures = True
+
+    def plan(self, request: Request) -> Plan:
+        refuse_groups(self, request)
+        first = Bucketed().plan(request)
+        if not request.profile.links or not first.buckets:
+            return first.model_copy(update={"policy": self.name})
+        plan = self.schedule(request, request.profile.links[0])
+        if plan.prediction is not None:
+            return plan
+        allowed = limits(self.name, request.config)
+        bound = bound_us(request.parameters, request.profile, allowed)
+        return predict(plan, request.profile, bound_us=bound)
+
+    @abstractmethod
+    def schedule(self, request: Request, link: LinkProfile) -> Plan:
+        """The plan for at least one parameter; `link` is Horovod's. What it predicts
+        is added where it says nothing itself."""

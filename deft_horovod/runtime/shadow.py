@@ -1,0 +1,73 @@
+"""Shadow: parameters as they will be once what is in flight has been applied, and back again.
+
+After SAPipe's weight prediction (Chen et al., NeurIPS 2022; its published code takes one more step
+of the optimizer before forward and restores the weights after backward). The steps are those of the
+user's own optimizer, on copies of its state, so that they hold for any update rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from deft_horovod.runtime.partial_update import Options, own_gradients_kept, update_only
+
+Estimates = Mapping[torch.Tensor, torch.Tensor]  # of the gradient of a parameter
+
+
+class Shadow:
+    """At most one at a time: :meth:`cast` before forward, :meth:`lift` once backward is done."""
+
+    def __init__(self, inner: torch.optim.Optimizer) -> None:
+        self._inner = inner
+        self._kept: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    @property
+    def is_cast(self) -> bool:
+        """Whether parameters hold predicted values."""
+        return bool(self._kept)
+
+    def cast(self, updates: Sequence[tuple[Estimates, Options]]) -> None:
+        """Moves parameters as these updates, one after the other, would move them."""
+        tensors = list(dict.fromkeys(tensor for estimates, _ in updates for tensor in estimates))
+        if not tensors:
+            return
+        self.lift()
+        self._kept = [(tensor, tensor.detach().clone()) for tensor in tensors]
+        true_state = {tensor: self._borrow_state(tensor) for tensor in tensors}
+        try:
+            with own_gradients_kept(tensors):
+                for estimates, options in updates:
+                    for tensor, estimate in estimates.items():
+                        tensor.grad = estimate
+                    update_only(self._inner, list(estimates), options)
+        except BaseException:
+            self.lift()
+            raise
+        finally:
+            for tensor, state in true_state.items():
+                self._give_state_back(tensor, state)
+
+    def lift(self) -> None:
+        """The true values again. Without a cast it does nothing."""
+        with torch.inference_mode(mode=False), torch.no_grad():
+            for tensor, value in self._kept:
+                tensor.copy_(value)
+        self._kept = []
+
+    def _borrow_state(self, tensor: torch.Tensor) -> dict[str, Any] | None:
+        state: dict[str, Any] | None = self._inner.state.get(tensor)
+        if state is not None:
+            self._inner.state[tensor] = {
+                key: value.clone() if isinstance(value, torch.Tensor) else value
+                for key, value in state.items()
+            }
+        return state
+
+    def _give_state_back(self, tensor: torch.Tensor, state: dict[str, Any] | None) -> None:
+        if state is None:
+            self._inner.state.pop(tensor, None)
+        else:
+            self._inner.state[tensor] = state

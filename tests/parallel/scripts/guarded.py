@@ -1,0 +1,178 @@
+"""Late updates under an accuracy budget, with gradients that turn as the test wants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import horovod.torch as stock
+import torch
+from torch import nn
+from training import assert_equal_models, equal_on_all_ranks, gathered
+from twins import main
+
+import deft_horovod.torch as hvd
+
+WARM = {"profile_warmup_steps": 1, "profile_steps": 2, "probe_s": 0.05, "warmup_steps": 45}
+# Nothing but the guard shall bring a new plan.
+STEADY = {"drift": 100.0, "max_delay": 1, "max_merge": 1}
+WINDOW = 100
+BUDGET = 0.02
+
+
+class Linear(nn.Module):
+    """Its gradients are whatever it is called with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.parts = nn.ParameterList([nn.Parameter(torch.randn(n)) for n in (5000, 300, 7)])
+
+    def forward(self, towards: list[torch.Tensor]) -> torch.Tensor:
+        pairs = zip(self.parts, towards, strict=True)
+        return torch.stack([(part * to).sum() for part, to in pairs]).sum()
+
+
+class Job:
+    """Gradients are `base`, times -1 in every other step if they turn, and noise of each rank."""
+
+    def __init__(self, policy: str = "deft", noise: float = 0.0, **config: Any) -> None:
+        self.model, self.reference = Linear(), Linear()
+        torch.manual_seed(5)
+        self.base = [torch.randn(p.shape) for p in self.model.parameters()]
+        self.noise = noise
+        self.random = torch.Generator().manual_seed(stock.rank())
+        self.step = 0
+        self.optimizer: Any = hvd.DistributedOptimizer(
+            torch.optim.SGD(self.model.parameters(), lr=1e-3),
+            self.model.named_parameters(),
+            policy=policy,
+            config={**WARM, **STEADY, **config},
+        )
+        self.plain = torch.optim.SGD(self.reference.parameters(), lr=1e-3)
+
+    def train(self, steps: int, *, turning: bool) -> None:
+        for _ in range(steps):
+            sign = -1.0 if turning and self.step % 2 else 1.0
+            towards = [
+                sign * base + self.noise * torch.randn(base.shape, generator=self.random)
+                for base in self.base
+            ]
+            self.optimizer.zero_grad()
+            self.model(towards).backward()
+            self.optimizer.step()
+            self.plain.zero_grad()
+            self.reference([sign * base for base in self.base]).backward()
+            self.plain.step()
+            self.step += 1
+
+    def accuracy(self) -> dict[str, Any]:
+        """What the guard says; the same on all ranks."""
+        found: dict[str, Any] = self.optimizer.stats()["accuracy"]
+        turn = -1.0 if found.get("turn") is None else found["turn"]
+        rows = gathered([turn, found["cost"], *map(float, found["verdicts"].values())])
+        assert all(row == rows[0] for row in rows), rows
+        return found
+
+    @property
+    def late(self) -> bool:
+        return bool(self.optimizer.stats()["late"])
+
+    def check(self) -> None:
+        self.optimizer.flush()
+        assert equal_on_all_ranks(self.model.parameters()), "the replicas differ"
+        assert_equal_models(self.model, self.reference, "gradients do not depend on parameters")
+
+
+def case_calm_gradients_may_be_late() -> None:
+    job = Job(accuracy_budget=BUDGET)
+    job.train(60, turning=False)
+    found = job.accuracy()
+    assert (found["verdict"], found["verdicts"]) == ("kept", {"kept": 1}), found
+    assert found["turn"] < 1e-6, found
+    assert found["steps"] >= 20, found
+    assert job.late
+    job.check()
+
+
+def case_gradients_that_turn_stay_synchronous() -> None:
+    job = Job(accuracy_budget=BUDGET)
+    job.train(60, turning=True)
+    found = job.accuracy()
+    assert (found["verdict"], found["cost"]) == ("refused", 0.0), found
+    assert abs(found["turn"] - 4.0) < 0.01, found
+    assert found["asked_cost"] > BUDGET, found
+    assert not job.late
+    assert job.optimizer.plan.policy == "least_stale"
+    job.check()
+
+
+def case_noise_of_batches_is_no_turn() -> None:
+    """Averages of two ranks change by four times the gradient's square, and do not turn."""
+    job = Job(accuracy_budget=BUDGET, noise=2.0)
+    job.train(60, turning=False)
+    found = job.accuracy()
+    assert found["turn"] < 0.2, found
+    assert job.late
+    job.optimizer.flush()
+    assert equal_on_all_ranks(job.model.parameters())
+
+
+def case_once_gradients_turn_updates_come_in_time_again() -> None:
+    job = Job(accuracy_budget=BUDGET)
+    job.train(60, turning=False)
+    assert job.late
+    job.train(3 * WINDOW, turning=True)
+    assert not job.late
+    assert job.accuracy()["verdicts"] == {"kept": 1, "refused": 1}
+    assert job.optimizer.stats()["replans"]["accuracy"] == 1
+    job.check()
+
+
+def case_once_gradients_calm_down_updates_may_be_late() -> None:
+    job = Job(accuracy_budget=BUDGET)
+    job.train(60, turning=True)
+    assert not job.late
+    job.train(3 * WINDOW, turning=False)
+    assert job.late
+    assert job.accuracy()["verdicts"] == {"refused": 1, "kept": 1}
+    job.check()
+
+
+def case_without_a_warm_up_the_first_window_decides() -> None:
+    job = Job(accuracy_budget=BUDGET, warmup_steps=0)
+    job.train(10, turning=False)
+    assert not job.late
+    assert job.accuracy()["turn"] is None
+    job.train(WINDOW + 5, turning=False)
+    assert job.late
+    assert job.accuracy()["turn"] is not None
+    job.check()
+
+
+def case_without_a_budget_nobody_looks() -> None:
+    job = Job()
+    job.train(60, turning=True)
+    assert job.optimizer.stats()["accuracy"] is None
+    assert job.late
+    job.check()
+
+
+def case_auto_has_a_budget() -> None:
+    job = Job("auto", trial_steps=2, trial_rounds=1)
+    job.train(80, turning=True)
+    found = job.accuracy()
+    assert found["budget"] == BUDGET, found
+    assert found["cost"] <= BUDGET, found
+    assert not job.late or found["asked_cost"] <= BUDGET, found
+    job.check()
+
+
+def case_exact_training_is_not_watched() -> None:
+    job = Job("least_stale", max_delay=0, accuracy_budget=BUDGET)
+    job.train(20, turning=True)
+    assert job.optimizer.stats()["accuracy"] is None
+    job.check()
+
+
+if __name__ == "__main__":
+    main(globals())
