@@ -4,7 +4,8 @@
     .venv/bin/python scripts/convergence.py all
 
 Finished runs are kept (build/convergence), so that it goes on where it was interrupted. Runs are
-deterministic: with the same torch they end with the same losses.
+deterministic: with the same torch and processor they end with the same losses. --restore takes what
+the committed tables have as finished.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from convergence_kept import rates_of, restored, to_data
 from convergence_lateness import Arm
 from convergence_preserver_report import preserver_report
-from convergence_report import cells, draw, summary, tables, to_data
+from convergence_report import cells, draw, summary, tables
 from convergence_study import SEEDS, best_rates, final_runs, key, rate_runs, screen_runs
 from convergence_tasks import TASKS
 from convergence_training import Run, Training
@@ -75,6 +77,23 @@ def finish(runs: Iterable[Run], folder: Path, processes: int) -> list[dict[str, 
     return [json.loads(path_of(run, folder).read_text("utf-8")) for run in wanted]
 
 
+def restore(runs: Iterable[Run], folder: Path, data: Sequence[dict[str, Any]]) -> None:
+    """Makes finished runs of what the data have."""
+    folder.mkdir(parents=True, exist_ok=True)
+    missing = [run for run in dict.fromkeys(runs) if not path_of(run, folder).exists()]
+    found = restored(missing, data)
+    for run, outcome in found.items():
+        path_of(run, folder).write_text(json.dumps(outcome), encoding="utf-8")
+    print(f"convergence: restored {len(found)} of {len(missing)} runs")
+
+
+def kept_data(folder: Path, name: str) -> list[dict[str, Any]]:
+    """Of a report that was written; none if there is no such report."""
+    path = folder / f"{name}.json"
+    found: list[dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.exists() else []
+    return found
+
+
 def report(runs: Iterable[Run], finished: Path, folder: Path, name: str) -> None:
     """Of those of the runs that are finished."""
     paths = {run: path_of(run, finished) for run in dict.fromkeys(runs)}
@@ -93,7 +112,7 @@ def report(runs: Iterable[Run], finished: Path, folder: Path, name: str) -> None
         tables(found),
     ]
     (folder / f"{name}.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
-    data = json.dumps(to_data(found), separators=(",", ":")).replace('{"task"', '\n{"task"')
+    data = json.dumps(to_data(outcomes), separators=(",", ":")).replace('{"task"', '\n{"task"')
     (folder / f"{name}.json").write_text(data + "\n", encoding="utf-8")
     if name == "final":
         draw(found, folder)
@@ -116,19 +135,27 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--folder", type=Path, default=FINISHED, help="of finished runs")
     parser.add_argument("--report", type=Path, default=REPORT, help="folder of the tables")
+    parser.add_argument(
+        "--restore", action="store_true", help="take the runs of the report's data as finished"
+    )
     parser.add_argument("--only-report", action="store_true", help="of what is finished")
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
-    rated = finish(rate_runs(options.tasks), options.folder, options.processes)
-    best = best_rates({run_of(outcome): outcome["loss"] for outcome in rated})
+    best = rates_of(kept_data(options.report, "final")) if options.restore else {}
+    if not best:
+        rated = finish(rate_runs(options.tasks), options.folder, options.processes)
+        best = best_rates({run_of(outcome): outcome["loss"] for outcome in rated})
+    best = {key: lr for key, lr in best.items() if key[0] in options.tasks}
     for (task, optimizer), lr in best.items():
         print(f"best rate of {task} with {optimizer}: {lr:g}")
     stages = {"screen": screen_runs(best), "final": final_runs(best, options.seeds)}
     for name, runs in stages.items():
         if options.stage in {name, "all"}:
+            if options.restore:
+                restore(runs, options.folder, kept_data(options.report, name))
             if not options.only_report:
                 finish(runs, options.folder, options.processes)
             report(runs, options.folder, options.report, name)

@@ -155,9 +155,7 @@ class Lateness:
         for p, gradient in gradients.items():
             p.grad = gradient
         for optimizer in self._optimizers:
-            update_only(
-                optimizer, _owned(optimizer, gradients), faster(options_of(optimizer), rate)
-            )
+            update_only(optimizer, owned(optimizer, gradients), faster(options_of(optimizer), rate))
         for p in gradients:
             p.grad = None
 
@@ -171,7 +169,7 @@ class Lateness:
             return
         updates = self._updates(worker)
         for optimizer, shadow in zip(self._optimizers, self._shadows, strict=True):
-            mine = [({p: u[p] for p in _owned(optimizer, u)}, steps) for u, steps in updates]
+            mine = [({p: u[p] for p in owned(optimizer, u)}, steps) for u, steps in updates]
             options = options_of(optimizer)
             shadow.cast([(u, faster(options, self._late_rate(steps))) for u, steps in mine if u])
         try:
@@ -215,6 +213,6 @@ class Lateness:
         ]
 
 
-def _owned(optimizer: torch.optim.Optimizer, tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+def owned(optimizer: torch.optim.Optimizer, tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
     mine = {p for group in optimizer.param_groups for p in group["params"]}
     return [p for p in tensors if p in mine]

@@ -6,7 +6,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -127,19 +127,6 @@ def verdict(cell: Cell, synchronous: Cell) -> str:
     if difference - half > 0.0:
         return "**worse**"
     return "better" if difference + half < 0.0 else "same"
-
-
-def to_data(found: Mapping[Setting, Sequence[Cell]]) -> list[dict[str, Any]]:
-    return [
-        {
-            **asdict(setting),
-            "arms": [
-                {**asdict(one.arm), "losses": dict(one.losses), "accuracies": dict(one.accuracies)}
-                for one in row
-            ],
-        }
-        for setting, row in found.items()
-    ]
 
 
 def tables(found: Mapping[Setting, Sequence[Cell]]) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
+from convergence_acco import NAME as ACCO
 from convergence_lateness import Arm
 from convergence_tasks import TASKS
 from convergence_training import OPTIMIZERS, Run
@@ -37,6 +38,7 @@ CORRECTIONS: Final[Sequence[Mapping[str, Any]]] = (
     {"correction": "own_and_previous"},
     {"correction": "local"},
     {"correction": "fed_back"},
+    {"correction": ACCO},
     {"correction": "none", "warmup": 150},
     {"correction": "local", "warmup": 150},
     {"correction": "local", "partial": True},
@@ -75,8 +77,13 @@ def screen_runs(best: Best) -> list[Run]:
     """Every correction, once."""
     arms = [SYNCHRONOUS]
     for late, delay, merge in SITUATIONS:
-        # Without merging nothing is ever incomplete.
-        tried = [one for one in CORRECTIONS if merge > 1 or not one.get("partial")]
+        # Without merging nothing is ever incomplete; ACCO applies everything in time.
+        plain = delay == merge == 1
+        tried = [
+            one
+            for one in CORRECTIONS
+            if (merge > 1 or not one.get("partial")) and (plain or one["correction"] != ACCO)
+        ]
         arms += [Arm(late, delay, merge, **fields) for fields in tried]
     return _each(best, arms, ("sgd", "adamw"), (1,))
 

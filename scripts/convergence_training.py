@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 import torch
+from convergence_acco import NAME as ACCO
+from convergence_acco import TrialStep
 from convergence_lateness import Arm, Gradients, Lateness
 from convergence_tasks import TASKS, Batch, Task, batches
 
@@ -95,7 +97,10 @@ class Training:
             p for name, p in self.parameters.items() if name.startswith(_late(self.task, run.arm))
         ]
         mean = merging(self.optimizers[0], "auto", run.arm.correction).mean
-        self.lateness = Lateness(run.arm, self.late, self.optimizers, mean)
+        in_time = run.arm.correction == ACCO
+        self.lateness = Lateness(run.arm, [] if in_time else self.late, self.optimizers, mean)
+        self.trial = TrialStep(self.late, self.optimizers) if in_time else None
+        self.halves: list[Gradients] = []  # of this step, one of each worker
 
     def train(self) -> Outcome:
         outcome, statistics = Outcome(self.run), Statistics(self.steps)
@@ -104,6 +109,9 @@ class Training:
             own = [self._gradients(worker) for worker in range(self.run.workers)]
             average = {p: torch.stack([g[p] for g in own]).mean(0) for p in own[0]}
             statistics.add(step, own[0], average, self.late or list(average))
+            if self.trial is not None and step + 1 >= self.run.arm.warmup:
+                self.trial.foresee(self.halves)
+            self.halves.clear()
             self.lateness.boundary(step, own, average)
             if (step + 1) % max(1, self.steps // _EVALUATIONS) == 0 or step + 1 == self.steps:
                 loss, outcome.accuracy = self._evaluate()
@@ -120,10 +128,24 @@ class Training:
 
     def _gradients(self, worker: int) -> Gradients:
         batch: Batch = next(self.streams[worker])
+        if self.trial is not None:
+            return self._in_halves(self.trial, batch)
         with self.lateness.predicted(worker):
-            loss = self.task.loss(self.model, batch)
-            tensors = list(self.parameters.values())
-            return dict(zip(tensors, torch.autograd.grad(loss, tensors), strict=True))
+            return self._gradient(batch)
+
+    def _gradient(self, batch: Batch) -> Gradients:
+        loss = self.task.loss(self.model, batch)
+        tensors = list(self.parameters.values())
+        return dict(zip(tensors, torch.autograd.grad(loss, tensors), strict=True))
+
+    def _in_halves(self, trial: TrialStep, batch: Batch) -> Gradients:
+        inputs, targets = batch
+        middle = len(inputs) // 2
+        with trial.taken():
+            first = self._gradient((inputs[:middle], targets[:middle]))
+        second = self._gradient((inputs[middle:], targets[middle:]))
+        self.halves.append(first)
+        return {p: (first[p] + second[p]) / 2 for p in first}
 
     @torch.no_grad()
     def _evaluate(self) -> tuple[float, float]:

@@ -2,7 +2,7 @@ import math
 
 import pytest
 from convergence_lateness import Arm
-from convergence_report import cells, draw, summary, tables, to_data, verdict
+from convergence_report import cells, draw, summary, tables, verdict
 from convergence_training import Run
 
 LATE = Arm(-1, 1, 1, "none")
@@ -63,11 +63,6 @@ def test_tables_and_summary():
 def test_where_synchronous_training_diverges_nothing_is_counted():
     found = cells(outcomes({Arm(): [math.inf], LATE: [math.inf]}))
     assert summary(found).count("\n") == 1  # the head alone
-
-
-def test_the_data_have_every_loss():
-    (data,) = to_data(cells(outcomes({Arm(): [1.0, 2.0]})))
-    assert data["arms"][0]["losses"] == {1: 1.0, 2: 2.0}
 
 
 def test_a_picture_for_each_task(tmp_path):
