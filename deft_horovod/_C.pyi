@@ -129,6 +129,9 @@ class HorovodLink(Link):
         postscale: float = 1.0,
     ) -> None: ...
 
+class StagedLink(Link):
+    def __init__(self, inner: Link, device: int) -> None: ...
+
 class C10dLink(Link):
     def __init__(
         self,
@@ -183,6 +186,7 @@ class Session:
         prefix: str,
         rank: int,
         size: int,
+        together: bool | None = None,
     ) -> None: ...
     def close_step(self) -> None: ...
     def due(self) -> list[Due]: ...

@@ -37,11 +37,12 @@ std::optional<std::size_t> wait(Session& session, const std::vector<Due>& dues, 
 std::shared_ptr<Session> make_session(const Plan& plan, std::vector<at::Tensor> parameters,
                                       std::vector<std::shared_ptr<Link>> links,
                                       const std::string& prefix, std::int32_t rank,
-                                      std::int32_t size) {
+                                      std::int32_t size, std::optional<bool> together) {
   SessionOptions options;
   options.prefix = prefix;
   options.rank = rank;
   options.size = size;
+  options.together = together;
   return Session::create(plan, std::move(parameters), std::move(links), options);
 }
 
@@ -64,7 +65,7 @@ using SessionClass = py::class_<Session, std::shared_ptr<Session>>;
 void bind_steps(SessionClass& session) {
   session
       .def(py::init(&make_session), py::arg("plan"), py::arg("parameters"), py::arg("links"),
-           py::arg("prefix"), py::arg("rank"), py::arg("size"))
+           py::arg("prefix"), py::arg("rank"), py::arg("size"), py::arg("together") = py::none())
       .def("close_step", &Session::close_step, py::call_guard<py::gil_scoped_release>())
       .def("due", [](Session& s) { return s.executor().due(); })
       .def("alive", [](Session& s) { return s.executor().alive(); })

@@ -49,6 +49,12 @@ int deft_cuda_event_query(void* event) {
   return result < 0 ? result : 1;
 }
 
+int deft_cuda_stream_capturing(void* stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const int result = result_of(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status));
+  return result < 0 ? result : static_cast<int>(status == cudaStreamCaptureStatusActive);
+}
+
 int deft_cuda_event_destroy(void* event) {
   return result_of(cudaEventDestroy(static_cast<cudaEvent_t>(event)));
 }

@@ -18,6 +18,8 @@ void* deft_cuda_event_create(int device);
 int deft_cuda_event_record(void* event, void* stream);
 // 1: everything recorded before it is done. 0: not yet.
 int deft_cuda_event_query(void* event);
+// 1: work on this stream is recorded into a CUDA graph instead of done. 0: it is done.
+int deft_cuda_stream_capturing(void* stream);
 int deft_cuda_event_destroy(void* event);
 // Lives as long as the process.
 const char* deft_cuda_error(int code);

@@ -17,6 +17,8 @@ int deft_cuda_event_record(void* /*event*/, void* /*stream*/) { return kNotBuilt
 
 int deft_cuda_event_query(void* /*event*/) { return kNotBuilt; }
 
+int deft_cuda_stream_capturing(void* /*stream*/) { return kNotBuilt; }
+
 int deft_cuda_event_destroy(void* /*event*/) { return kNotBuilt; }
 
 const char* deft_cuda_error(int code) {

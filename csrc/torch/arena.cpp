@@ -2,6 +2,8 @@
 
 #include <ATen/Dispatch.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <utility>
 
@@ -46,6 +48,16 @@ Arena::Arena(const ArenaSpec& spec, const at::Device& device, std::vector<SlotSp
     views_.push_back(gradient_view(flat_, slot.begin + header, parameters[i]));
     headers_.push_back(on_storage(flat_, slot.begin, {header}, {1}));
   }
+  say(header);
+}
+
+void Arena::say(std::int64_t header_elements) {
+  at::Tensor all = at::zeros({4, header_elements}, at::kDouble);
+  for (std::int64_t row = 0; row < 4; ++row) {
+    all[row][0] = row / 2;
+    all[row][1] = row % 2;
+  }
+  sayings_ = all.to(flat_.options()).unbind();
 }
 
 at::Tensor Arena::range(std::int64_t begin, std::int64_t end) const {
@@ -80,6 +92,39 @@ Header Arena::read_header(std::size_t slot) const {
     header.attention = static_cast<double>(element[1]);
   });
   return header;
+}
+
+std::vector<Header> Arena::read_headers(const std::vector<std::size_t>& slots) const {
+  std::vector<Header> found;
+  found.reserve(slots.size());
+  if (on_host()) {
+    for (const std::size_t slot : slots) found.push_back(read_header(slot));
+    return found;
+  }
+  const at::NoGradGuard no_grad;
+  const c10::Device device = flat_.device();
+  const c10::impl::VirtualGuardImpl streams(device.type());
+  const c10::StreamGuard guard(streams.getStreamFromGlobalPool(device, /*isHighPriority=*/true));
+  const at::Tensor values =
+      flat_.index_select(0, places_of(slots)).cpu().to(at::kDouble).reshape({-1, 2});
+  const auto rows = values.accessor<double, 2>();
+  for (std::int64_t row = 0; row < values.size(0); ++row) {
+    found.push_back({rows[row][0], rows[row][1]});
+  }
+  return found;
+}
+
+const at::Tensor& Arena::places_of(const std::vector<std::size_t>& slots) const {
+  at::Tensor& places = places_[slots];
+  if (!places.defined()) {
+    std::vector<std::int64_t> elements;
+    for (const std::size_t slot : slots) {
+      elements.push_back(slots_[slot].begin);
+      elements.push_back(slots_[slot].begin + 1);
+    }
+    places = at::tensor(elements, at::kLong).to(flat_.device());
+  }
+  return places;
 }
 
 void Arena::zero(std::size_t slot) {

@@ -8,6 +8,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -38,18 +39,33 @@ class Arena {
 
   void write_header(std::size_t slot, const Header& header);
   [[nodiscard]] Header read_header(std::size_t slot) const;
+  // All of these in one copy. What a device still computes is not waited for: the link has said
+  // that the messages have arrived, and nobody else writes here.
+  [[nodiscard]] std::vector<Header> read_headers(const std::vector<std::size_t>& slots) const;
+  // The header of a slot, and one that says this, to be packed there like a gradient.
+  [[nodiscard]] const at::Tensor& header(std::size_t slot) const { return headers_[slot]; }
+  [[nodiscard]] const at::Tensor& header_saying(bool presence, bool attention) const {
+    return sayings_[(presence ? 2U : 0U) + (attention ? 1U : 0U)];
+  }
   void zero(std::size_t slot);  // header and gradient
 
   [[nodiscard]] std::int32_t device() const { return device_index_; }
+  [[nodiscard]] bool on_host() const { return flat_.is_cpu(); }
   [[nodiscard]] std::int64_t bytes() const;
 
  private:
+  void say(std::int64_t header_elements);
+  [[nodiscard]] const at::Tensor& places_of(const std::vector<std::size_t>& slots) const;
+
   std::vector<SlotSpec> slots_;
   std::int32_t device_index_;
   std::int64_t item_bytes_;
   at::Tensor flat_;
   std::vector<at::Tensor> views_;
   std::vector<at::Tensor> headers_;
+  std::vector<at::Tensor> sayings_;
+  // Where the headers of some slots are, on the device. The same sets come again in every period.
+  mutable std::map<std::vector<std::size_t>, at::Tensor> places_;
 };
 
 }  // namespace deft

@@ -1,15 +1,50 @@
 #include "torch/session.h"
 
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
 #include "core/clock.h"
 #include "core/colours.h"
+#include "cuda/event.h"
 #include "torch/memory.h"
 #include "torch/pack.h"
 
 namespace deft {
+
+namespace {
+
+std::optional<c10::Stream> current_stream(const c10::Device& device) {
+  if (device.is_cpu()) return std::nullopt;
+  return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+}
+
+// The current stream waits for the one that computes the gradient, and its memory for both.
+void join_stream(const Held& held) {
+  if (!held.stream.has_value()) return;
+  const c10::Stream here = *current_stream(held.stream->device());
+  if (here == *held.stream) return;
+  c10::Event computed(held.stream->device_type());
+  computed.record(*held.stream);
+  computed.block(here);
+  held.gradient.record_stream(here);
+}
+
+// A graph that is replayed runs no hooks, and writes gradients to where they were.
+void refuse_capture(const Held& held) {
+  if (!held.stream.has_value()) return;
+  const int capturing = deft_cuda_stream_capturing(held.stream->native_handle());
+  TORCH_CHECK(capturing <= 0,
+              "a backward pass is being captured into a CUDA graph: replaying it would bring "
+              "deft_horovod no gradients. Capture forward alone, or use policy='stock' and "
+              "synchronize() outside of the graph.");
+}
+
+}  // namespace
 
 Shard shard_of(std::int64_t elements, std::int32_t rank, std::int32_t size) {
   const std::int64_t base = elements / size;
@@ -62,6 +97,8 @@ void Session::start(std::vector<std::shared_ptr<Link>> links) {
     return session->message(task, buffer);
   };
   executor_ = std::make_shared<Executor>(plan_, std::move(links), factory, steady_us);
+  gathering_ =
+      std::make_unique<Gathering>(executor_->table(), plan_.slots.size(), plan_.buckets.size());
   check_parameters_travel_whole();
 }
 
@@ -129,36 +166,81 @@ Message Session::message(std::int32_t task, std::int32_t buffer) const {
   return message;
 }
 
-void Session::record(const PackTarget& target) {
-  const auto& signal =
-      signals_[static_cast<std::size_t>(target.buffer)][static_cast<std::size_t>(target.bucket)];
-  if (signal != nullptr) {
-    signal->record();
+void Session::collect(std::size_t index, const at::Tensor* gradient) {
+  if (!options_.together.value_or(!arena(0, index).on_host())) {
+    pack_one(index, gradient);
+    announce({static_cast<std::int32_t>(index)});
+    return;
   }
+  Held held{static_cast<std::int32_t>(index), {}, std::nullopt};
+  if (gradient != nullptr) {
+    held.gradient = *gradient;
+    held.stream = current_stream(gradient->device());
+  }
+  const std::vector<Held> full = gathering_->add(std::move(held));
+  if (full.empty()) return;
+  pack_together(full);
+  std::vector<std::int32_t> slots;
+  for (const Held& one : full) slots.push_back(one.slot);
+  announce(slots);
 }
 
 // Generations of all buckets of one parameter agree (checked at start), so its first target stands
 // for all of them.
-void Session::collect(std::size_t index, const at::Tensor* gradient) {
-  const auto slot = static_cast<std::int32_t>(index);
-  const auto& targets = executor_->targets(slot);
-  const PackTarget& first = targets.front();
+void Session::pack_one(std::size_t index, const at::Tensor* gradient) {
+  const PackTarget& first = executor_->targets(static_cast<std::int32_t>(index)).front();
   Arena& memory = arena(first.buffer, index);
   const std::size_t at = places_[index].index;
   const PackMode mode = first.accumulate ? PackMode::kAccumulate : PackMode::kOverwrite;
   Header header = first.accumulate ? memory.read_header(at) : Header{};
   header.attention += attention_requested_ ? 1.0 : 0.0;
   if (gradient != nullptr) {
-    pack(*gradient, memory.view(at), options_.scale, mode);
+    pack(*gradient, memory.view(at), 1.0, mode);
     header.presence += 1.0;
   } else if (mode == PackMode::kOverwrite) {
     memory.zero(at);
   }
   memory.write_header(at, header);
-  for (const PackTarget& target : targets) {
-    record(target);
+}
+
+// Slots of one bucket, and those that share a bucket with them: one arena, and one generation, as
+// for the buckets of one parameter. Headers are packed like gradients, and add up like these.
+void Session::pack_together(const std::vector<Held>& held) {
+  refuse_capture(held.front());
+  const PackTarget& first = executor_->targets(held.front().slot).front();
+  const bool attention = attention_requested_;
+  std::vector<at::Tensor> from;
+  std::vector<at::Tensor> to;
+  for (const Held& one : held) {
+    const auto index = static_cast<std::size_t>(one.slot);
+    Arena& memory = arena(first.buffer, index);
+    const std::size_t at = places_[index].index;
+    if (one.gradient.defined()) {
+      join_stream(one);
+      from.push_back(one.gradient);
+      to.push_back(memory.view(at));
+    } else if (!first.accumulate) {
+      memory.zero(at);
+    }
+    from.push_back(memory.header_saying(one.gradient.defined(), attention));
+    to.push_back(memory.header(at));
   }
-  executor_->slot_ready(slot);
+  const PackMode mode = first.accumulate ? PackMode::kAccumulate : PackMode::kOverwrite;
+  for (std::size_t i = 0; i < from.size(); ++i) pack(from[i], to[i], 1.0, mode);
+}
+
+void Session::announce(const std::vector<std::int32_t>& slots) {
+  std::set<DeviceSignal*> signals;
+  for (const std::int32_t slot : slots) {
+    for (const PackTarget& target : executor_->targets(slot)) {
+      const auto& of_buffer = signals_[static_cast<std::size_t>(target.buffer)];
+      signals.insert(of_buffer[static_cast<std::size_t>(target.bucket)].get());
+    }
+  }
+  for (DeviceSignal* signal : signals) {
+    if (signal != nullptr) signal->record();
+  }
+  for (const std::int32_t slot : slots) executor_->slot_ready(slot);
 }
 
 void Session::on_gradient(std::size_t index, const at::Tensor& gradient) {
@@ -174,7 +256,8 @@ void Session::on_sparse_gradient(std::size_t index) {
 void Session::close_step() {
   executor_->begin_backward();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (executor_->slot_collected(static_cast<std::int32_t>(i))) {
+    const auto slot = static_cast<std::int32_t>(i);
+    if (executor_->slot_collected(slot) || gathering_->holds(slot)) {
       continue;
     }
     const at::Tensor& gradient = parameters_[i].grad();
@@ -197,7 +280,28 @@ std::optional<std::size_t> Session::wait(const std::vector<Due>& dues,
   return std::nullopt;
 }
 
+std::vector<Header> Session::headers(const std::vector<Due>& dues) const {
+  std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::size_t>> wanted;
+  std::vector<bool> seen(parameters_.size(), false);
+  for (const Due& due : dues) {
+    for (const std::int32_t slot : slots_of(due.bucket)) {
+      const auto i = static_cast<std::size_t>(slot);
+      if (!seen[i]) wanted[{due.buffer, places_[i].arena}].push_back(i);
+      seen[i] = true;
+    }
+  }
+  std::vector<Header> found(parameters_.size());
+  for (const auto& [where, slots] : wanted) {
+    std::vector<std::size_t> places;
+    for (const std::size_t slot : slots) places.push_back(places_[slot].index);
+    const auto read = arena(where.first, slots.front()).read_headers(places);
+    for (std::size_t i = 0; i < slots.size(); ++i) found[slots[i]] = read[i];
+  }
+  return found;
+}
+
 void Session::install(const std::vector<Due>& dues) {
+  const std::vector<Header> facts = headers(dues);
   std::vector<bool> seen(parameters_.size(), false);
   for (const Due& due : dues) {
     for (const std::int32_t slot : slots_of(due.bucket)) {
@@ -212,7 +316,7 @@ void Session::install(const std::vector<Due>& dues) {
       if (gradient.defined() && gradient.is_sparse()) {
         continue;
       }
-      if (!gradient.defined() && memory.read_header(at).presence <= 0.0) {
+      if (!gradient.defined() && facts[i].presence <= 0.0) {
         continue;
       }
       const at::Tensor& result = memory.view(at);
@@ -229,15 +333,9 @@ void Session::install(const std::vector<Due>& dues) {
 }
 
 bool Session::attention(const std::vector<Due>& dues) const {
-  for (const Due& due : dues) {
-    for (const std::int32_t slot : slots_of(due.bucket)) {
-      const auto i = static_cast<std::size_t>(slot);
-      if (arena(due.buffer, i).read_header(places_[i].index).attention > 0.0) {
-        return true;
-      }
-    }
-  }
-  return false;
+  const std::vector<Header> facts = headers(dues);
+  return std::any_of(facts.begin(), facts.end(),
+                     [](const Header& header) { return header.attention > 0.0; });
 }
 
 at::Tensor Session::bucket_memory(std::int32_t bucket, std::int32_t buffer) const {

@@ -19,6 +19,7 @@
 #include "torch/arena.h"
 #include "torch/collector.h"
 #include "torch/device_signal.h"
+#include "torch/gathering.h"
 
 namespace deft {
 
@@ -26,7 +27,8 @@ struct SessionOptions {
   std::string prefix;  // of message names; unique among the optimizers of a job
   std::int32_t rank = 0;
   std::int32_t size = 1;
-  double scale = 1.0;  // applied when a gradient is packed
+  // Whether a bucket's gradients are packed together; unset: on a device, not on the host.
+  std::optional<bool> together;
 };
 
 // The part of a reduce-scatter that a rank keeps: Horovod gives the first ranks one element more.
@@ -77,7 +79,11 @@ class Session final : public GradientSink, public std::enable_shared_from_this<S
   void check_parameters_travel_whole() const;
   [[nodiscard]] Message message(std::int32_t task, std::int32_t buffer) const;
   void collect(std::size_t index, const at::Tensor* gradient);
-  void record(const PackTarget& target);
+  void pack_one(std::size_t index, const at::Tensor* gradient);
+  void pack_together(const std::vector<Held>& held);
+  void announce(const std::vector<std::int32_t>& slots);  // packed: their buckets may leave
+  // Of all parameters that have a part in these generations, by slot; headers of others are empty.
+  [[nodiscard]] std::vector<Header> headers(const std::vector<Due>& dues) const;
   [[nodiscard]] Arena& arena(std::int32_t buffer, std::size_t slot);
   [[nodiscard]] const Arena& arena(std::int32_t buffer, std::size_t slot) const;
 
@@ -89,6 +95,7 @@ class Session final : public GradientSink, public std::enable_shared_from_this<S
   std::vector<std::vector<Arena>> arenas_;                           // [buffer][arena]
   std::vector<std::vector<std::shared_ptr<DeviceSignal>>> signals_;  // [buffer][bucket]
   std::shared_ptr<Executor> executor_;
+  std::unique_ptr<Gathering> gathering_;
   std::atomic<bool> attention_requested_{false};
 };
 

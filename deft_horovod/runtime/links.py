@@ -32,11 +32,12 @@ class Links:
         self._number = 0
         self._probes = 0
 
-    def open(self, agreement: Agreement, number: int) -> None:
-        """Ready to carry messages; `number` is that of the optimizer."""
+    def open(self, agreement: Agreement, number: int, members: Sequence[Member] = ()) -> None:
+        """Ready to carry messages; `number` is that of the optimizer, `members` what it trains."""
         self._number = number
         self._probes = 0  # part of names: a rank that has just been started begins at 0
-        self.opened = {HOROVOD_LINK: open_link(self._channel)}
+        devices = [member.tensor.device for member in members]
+        self.opened = {HOROVOD_LINK: open_link(self._channel, devices)}
         if self._config.second_interface:
             second = open_second_link(
                 self._channel, self._config.second_interface, self._config.deadline_s, agreement
@@ -61,6 +62,7 @@ class Links:
             largest_bytes=min(max(total, 1 << 16), _LARGEST_PROBE_BYTES),
             rank=self._channel.process_set.rank(),
             size=self._channel.process_set.size(),
+            device=max(members, key=lambda m: m.tensor.numel()).tensor.device,
         )
         prefix = f"deft.{self._number}.probe.{self._probes}"
         halves_of = HOROVOD_LINK if halves else None

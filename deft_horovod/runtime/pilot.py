@@ -132,7 +132,7 @@ class Pilot:
     # --- boundaries --------------------------------------------------------------------------
     def meet(self, agreement: Agreement, observer: Observer, number: int) -> None:
         """The ranks meet for the first time, or anew; `number`: of this optimizer."""
-        self.links.open(agreement, number)
+        self.links.open(agreement, number, observer.members)
         config = self._whole_task.config
         self._guard = self._new_guard(agreement, observer)
         if config.trace and self._tracer is None:

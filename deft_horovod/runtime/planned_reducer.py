@@ -39,14 +39,19 @@ class Route:
     correction: str  # a name of `ESTIMATES`, or "none"
 
 
-def open_link(channel: Channel) -> native.HorovodLink:
-    """The path through Horovod, which scales exactly as it does for its own optimizer."""
-    return native.HorovodLink(
+def open_link(channel: Channel, devices: Iterable[torch.device] = ()) -> native.Link:
+    """The path through Horovod, which scales exactly as it does for its own optimizer.
+
+    A Horovod without NCCL reads host memory alone: what is on one of these devices is staged there.
+    """
+    link = native.HorovodLink(
         process_set_id=channel.process_set.process_set_id,
         average=channel.op == stock.Average,
         prescale=channel.prescale,
         postscale=channel.postscale,
     )
+    cuda = [device for device in devices if device.type == "cuda"]
+    return native.StagedLink(link, cuda[0].index) if cuda and not stock.nccl_built() else link
 
 
 class Sent(NamedTuple):

@@ -14,6 +14,7 @@ TEST(Event, IsDoneAfterItsStream) {
   int done = 0;
   while (done == 0) done = deft_cuda_event_query(event);
   EXPECT_EQ(done, 1) << deft_cuda_error(done);
+  EXPECT_EQ(deft_cuda_stream_capturing(nullptr), 0);
   EXPECT_EQ(deft_cuda_event_destroy(event), 0);
 }
 
@@ -25,6 +26,7 @@ TEST(Event, FailsWithAReasonWhereThereIsNoDevice) {
   if (deft_cuda_built() == 1) return;
   EXPECT_LT(deft_cuda_event_record(nullptr, nullptr), 0);
   EXPECT_LT(deft_cuda_event_query(nullptr), 0);
+  EXPECT_LT(deft_cuda_stream_capturing(nullptr), 0);
   EXPECT_LT(deft_cuda_event_destroy(nullptr), 0);
   EXPECT_NE(std::string(deft_cuda_error(-1)).find("not built"), std::string::npos);
 }

@@ -10,7 +10,7 @@ from deft_horovod.plan import Arena, Bucket, Generation, Link, Plan, Slot, Task
 _UNIT = 4  # float32 elements in 16 bytes
 
 
-def _slots_and_buckets(pick):
+def slots_and_buckets(pick):
     """Slots of a few units behind each other; cuts between buckets may go through them."""
     slots, at = [], 0
     for i in range(pick.randint(1, 6)):
@@ -78,7 +78,7 @@ def _window(task):
 @st.composite
 def plans(draw):
     pick = draw(st.randoms(use_true_random=False))
-    elements, slots, buckets = _slots_and_buckets(pick)
+    elements, slots, buckets = slots_and_buckets(pick)
     period = pick.randint(1, 3)
     generations = [g for b in range(len(buckets)) for g in _generations(pick, b, period)]
     pick.shuffle(generations)
@@ -95,7 +95,7 @@ def plans(draw):
         "buckets": tuple(buckets),
         "generations": tuple(generations),
     }
-    buffers = pick.randint(0, 1) + _buffers(fields, links, tasks)
+    buffers = pick.randint(0, 1) + buffers_for(fields, links, tasks)
     try:
         return Plan(**fields, buffers=buffers, links=tuple(links), tasks=tuple(ordered))
     except PlanError:  # one would leave behind its deadline: so let them leave as they get ready
@@ -103,7 +103,7 @@ def plans(draw):
         return Plan(**fields, buffers=buffers, links=free, tasks=tuple(tasks))
 
 
-def _buffers(fields, links, tasks):
+def buffers_for(fields, links, tasks):
     """As few as are enough."""
     free = tuple(Link(name=link.name, plan_order=False) for link in links)
     for buffers in range(1, 9):

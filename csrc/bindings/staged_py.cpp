@@ -1,0 +1,21 @@
+// StagedLink: a device's messages by way of host memory.
+#include "core/staged_link.h"
+
+#include "bindings/bindings.h"
+#include "torch/cuda_copier.h"
+
+namespace py = pybind11;
+
+namespace deft {
+
+void bind_staged(const py::module_& module) {
+  py::class_<StagedLink, Link, std::shared_ptr<StagedLink>>(
+      module, "StagedLink", "A device's messages by way of pinned host memory.")
+      .def(py::init([](std::shared_ptr<Link> inner, std::int32_t device) {
+             return std::make_shared<StagedLink>(std::move(inner),
+                                                 std::make_shared<CudaCopier>(device));
+           }),
+           py::arg("inner"), py::arg("device"));
+}
+
+}  // namespace deft

@@ -1,0 +1,21 @@
+// What stands in for copy_path.cu in a build without nvcc.
+#include "cuda/copy_path.h"
+
+namespace {
+
+constexpr int kNotBuilt = -1;
+
+}  // namespace
+
+void* deft_cuda_path_create(int /*device*/) { return nullptr; }
+
+int deft_cuda_path_copy(void* /*path*/, void* /*to*/, const void* /*from*/, std::int64_t /*bytes*/,
+                        void* /*after_event*/) {
+  return kNotBuilt;
+}
+
+int deft_cuda_path_destroy(void* /*path*/) { return kNotBuilt; }
+
+void* deft_cuda_host_alloc(int /*device*/, std::int64_t /*bytes*/) { return nullptr; }
+
+int deft_cuda_host_free(void* /*memory*/) { return kNotBuilt; }

@@ -1,0 +1,50 @@
+#include "torch/cuda_copier.h"
+
+#include <c10/util/Exception.h>
+
+#include "cuda/copy_path.h"
+#include "cuda/event.h"
+
+namespace deft {
+
+namespace {
+
+void check(int code, const char* what) {
+  TORCH_CHECK(code >= 0, "CUDA could not ", what, ": ", deft_cuda_error(code));
+}
+
+}  // namespace
+
+CudaCopier::CudaCopier(std::int32_t device)
+    : device_(device), out_(deft_cuda_path_create(device)), back_(deft_cuda_path_create(device)) {
+  if (out_ != nullptr && back_ != nullptr) return;
+  if (out_ != nullptr) deft_cuda_path_destroy(out_);
+  if (back_ != nullptr) deft_cuda_path_destroy(back_);
+  TORCH_CHECK(false, "no copy stream on CUDA device ", device,
+              deft_cuda_built() != 0
+                  ? ": the driver refused it"
+                  : ": this deft_horovod was built without CUDA; rebuild it where nvcc is found");
+}
+
+CudaCopier::~CudaCopier() {
+  deft_cuda_path_destroy(out_);
+  deft_cuda_path_destroy(back_);
+}
+
+std::shared_ptr<void> CudaCopier::host_memory(std::int64_t bytes) {
+  void* memory = deft_cuda_host_alloc(device_, bytes);
+  TORCH_CHECK(memory != nullptr, "CUDA could not pin ", bytes, " bytes of host memory");
+  return {memory, [](void* pinned) { deft_cuda_host_free(pinned); }};
+}
+
+void CudaCopier::to_host(void* host, const void* device, std::int64_t bytes,
+                         const ReadySignal* after) {
+  void* event = after == nullptr ? nullptr : after->native_event();
+  check(deft_cuda_path_copy(out_, host, device, bytes, event), "copy to the host");
+}
+
+void CudaCopier::to_device(void* device, const void* host, std::int64_t bytes) {
+  check(deft_cuda_path_copy(back_, device, host, bytes, nullptr), "copy to the device");
+}
+
+}  // namespace deft
