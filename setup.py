@@ -207,6 +207,8 @@ def cuda_parts(build: HorovodBuild, folder: Path) -> dict[str, list[str]]:
     """Sources, objects, link arguments and include folders of the device layer."""
     nvcc = find_nvcc()
     includes: list[str] = []
+    sources = sorted((ROOT / "csrc" / "cuda").glob("*.cpp"))
+    host = relative([path for path in sources if not path.stem.endswith("_stub")])
     if build.cuda:
         if nvcc is None:
             stop(
@@ -217,13 +219,13 @@ def cuda_parts(build: HorovodBuild, folder: Path) -> dict[str, list[str]]:
         includes.append(str(find_in_toolkit(nvcc, headers, "cuda_runtime.h").parent))
     if nvcc is None:
         stubs = sorted((ROOT / "csrc" / "cuda").glob("*_stub.cpp"))
-        return {"sources": relative(stubs), "objects": [], "link": [], "includes": includes}
+        return {"sources": host + relative(stubs), "objects": [], "link": [], "includes": includes}
     names = ("lib64/libcudart_static.a", "targets/x86_64-linux/lib/libcudart_static.a")
     runtime = find_in_toolkit(nvcc, names, "libcudart_static.a")
     # The static runtime's symbols stay inside: torch brings a shared one of the same names.
     link = [str(runtime), "-Wl,--exclude-libs,libcudart_static.a", "-lrt", "-ldl", "-lpthread"]
     objects = compile_cuda(nvcc, folder)
-    return {"sources": [], "objects": objects, "link": link, "includes": includes}
+    return {"sources": host, "objects": objects, "link": link, "includes": includes}
 
 
 def mpi_includes(build: HorovodBuild) -> list[str]:

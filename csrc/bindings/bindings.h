@@ -11,6 +11,7 @@ void bind_link(const pybind11::module_& module);
 void bind_c10d(const pybind11::module_& module);
 void bind_horovod(pybind11::module_& module);
 void bind_gradients(pybind11::module_& module);
+void bind_pack(pybind11::module_& module);
 void bind_session(pybind11::module_& module);
 
 }  // namespace deft

@@ -1,0 +1,10 @@
+// Marks what runs on the host and on the device. Without nvcc it is plain C++, for the tests.
+#pragma once
+
+#ifdef __CUDACC__
+#define DEFT_BOTH_SIDES __host__ __device__
+#define DEFT_UNROLL _Pragma("unroll")
+#else
+#define DEFT_BOTH_SIDES
+#define DEFT_UNROLL
+#endif
