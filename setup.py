@@ -185,11 +185,12 @@ def compile_cuda(nvcc: Path, folder: Path) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     inputs = sorted((ROOT / "csrc" / "cuda").glob("*"))
     newest = max(path.stat().st_mtime_ns for path in inputs)
+    strict = ["-Werror=all-warnings"] if os.environ.get("DEFT_WERROR") == "1" else []
     objects = []
     for source in (path for path in inputs if path.suffix == ".cu"):
         target = folder / f"{source.stem}.o"
         stamp = folder / f"{source.stem}.command"
-        command = [str(nvcc), *NVCC_FLAGS, f"-I{ROOT / 'csrc'}", "-c", str(source), "-o"]
+        command = [str(nvcc), *NVCC_FLAGS, *strict, f"-I{ROOT / 'csrc'}", "-c", str(source), "-o"]
         command.append(str(target))
         text = shlex.join(command)
         fresh = target.is_file() and stamp.is_file() and target.stat().st_mtime_ns > newest

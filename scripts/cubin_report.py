@@ -26,7 +26,6 @@ STACK = re.compile(
 )
 USED = re.compile(r"Used (\d+) registers")
 SHARED = re.compile(r"(\d+) bytes smem")
-PARAMETERS = re.compile(r"(\d+) bytes cmem\[0\]")
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,6 @@ class Kernel:
     architecture: str
     registers: int
     shared_bytes: int
-    parameter_bytes: int  # with what CUDA itself passes
     stack_bytes: int
     spilled_bytes: int  # stores and loads
 
@@ -49,7 +47,8 @@ def parse(text: str) -> list[Kernel]:
     for name, architecture, body in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
         stack, used = STACK.search(body), USED.search(body)
         if stack is None or used is None:
-            continue
+            message = f"ptxas gave no stack or no registers of {name}: {body.strip()}"
+            raise ValueError(message)
         frame, stores, loads = map(int, stack.groups())
         kernels.append(
             Kernel(
@@ -57,7 +56,6 @@ def parse(text: str) -> list[Kernel]:
                 architecture=architecture,
                 registers=int(used.group(1)),
                 shared_bytes=_number(SHARED, body),
-                parameter_bytes=_number(PARAMETERS, body),
                 stack_bytes=frame,
                 spilled_bytes=stores + loads,
             )
@@ -67,10 +65,10 @@ def parse(text: str) -> list[Kernel]:
 
 def table(kernels: Iterable[Kernel]) -> str:
     """One row for each kernel."""
-    lines = ["arch   registers  shared  parameters  stack  spilled  kernel"]
+    lines = ["arch   registers  shared  stack  spilled  kernel"]
     lines += [
-        f"{k.architecture:<6} {k.registers:>9} {k.shared_bytes:>7} {k.parameter_bytes:>11}"
-        f" {k.stack_bytes:>6} {k.spilled_bytes:>8}  {k.name}"
+        f"{k.architecture:<6} {k.registers:>9} {k.shared_bytes:>7} {k.stack_bytes:>6}"
+        f" {k.spilled_bytes:>8}  {k.name}"
         for k in kernels
     ]
     return "\n".join(lines)

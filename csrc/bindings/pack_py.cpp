@@ -33,9 +33,8 @@ void bind_multi_pack(py::module_& module) {
         const py::gil_scoped_release release;
         pack_all(gradients, slots, scale, mode_of(accumulate), watch);
       },
-      py::arg("gradients"), py::arg("slots"), py::arg("scale") = 1.0,
-      py::arg("accumulate") = false, py::arg("nonfinite") = py::none(),
-      py::arg("squares") = py::none());
+      py::arg("gradients"), py::arg("slots"), py::arg("scale") = 1.0, py::arg("accumulate") = false,
+      py::arg("nonfinite") = py::none(), py::arg("squares") = py::none());
   module.def(
       "unpack_all",
       [](const Tensors& slots, const Tensors& gradients, double scale, bool accumulate) {

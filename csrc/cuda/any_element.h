@@ -36,7 +36,7 @@ DEFT_BOTH_SIDES inline void store_as(void* array, std::int64_t at, const Number 
   Vector<T, Lanes> vector;
   DEFT_UNROLL
   for (int i = 0; i < Lanes; ++i) vector.lane[i] = narrow<T>(from[i]);
-  *vector_at<T, Lanes>(array, at) = vector;
+  store(vector, array, at);
 }
 
 template <class Number, int Lanes>

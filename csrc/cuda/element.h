@@ -1,5 +1,5 @@
-// Elements as kernels read and write them: numbers of 16 bits are kept as their bits, and arithmetic
-// is in float, or in double where a double takes part.
+// Elements as kernels read and write them: numbers of 16 bits are kept as their bits, and
+// arithmetic is in float, or in double where a double takes part.
 #pragma once
 
 #include <cmath>
@@ -100,6 +100,52 @@ DEFT_BOTH_SIDES inline Vector<T, Lanes>* vector_at(void* array, std::int64_t ele
   if (reinterpret_cast<std::uintptr_t>(where) % alignof(Vector<T, Lanes>) != 0) __builtin_trap();
 #endif
   return where;
+}
+
+#ifdef __CUDA_ARCH__
+__device__ inline unsigned word_bits(float value) { return __float_as_uint(value); }
+__device__ inline unsigned word_bits(Half value) { return value.bits; }
+__device__ inline unsigned word_bits(BFloat16 value) { return value.bits; }
+__device__ inline unsigned word_bits(Byte value) { return value; }
+
+// Four bytes of a vector.
+template <class T, int Lanes>
+__device__ inline unsigned word_of(const Vector<T, Lanes>& vector, int word) {
+  constexpr int kLanes = 4 / static_cast<int>(sizeof(T));
+  unsigned bits = 0;
+  DEFT_UNROLL
+  for (int i = 0; i < kLanes; ++i) {
+    bits |= word_bits(vector.lane[word * kLanes + i]) << (8 * static_cast<int>(sizeof(T)) * i);
+  }
+  return bits;
+}
+#endif
+
+// Left to itself, nvcc stores lane by lane; `__stwb` is the plain store, of one vector.
+template <class T, int Lanes>
+DEFT_BOTH_SIDES inline void store(const Vector<T, Lanes>& vector, void* array,
+                                  std::int64_t element) {
+  auto* where = vector_at<T, Lanes>(array, element);
+#ifdef __CUDA_ARCH__
+  if constexpr (std::is_same_v<T, double> && Lanes % 2 == 0) {
+    DEFT_UNROLL
+    for (int i = 0; i < Lanes / 2; ++i) {
+      __stwb(reinterpret_cast<double2*>(where) + i,
+             make_double2(vector.lane[2 * i], vector.lane[2 * i + 1]));
+    }
+  } else if constexpr (sizeof(vector) == 16) {
+    __stwb(reinterpret_cast<uint4*>(where), make_uint4(word_of(vector, 0), word_of(vector, 1),
+                                                       word_of(vector, 2), word_of(vector, 3)));
+  } else if constexpr (sizeof(vector) == 8 && sizeof(T) < 8) {
+    __stwb(reinterpret_cast<uint2*>(where), make_uint2(word_of(vector, 0), word_of(vector, 1)));
+  } else if constexpr (sizeof(vector) == 4 && Lanes > 1) {
+    *reinterpret_cast<unsigned*>(where) = word_of(vector, 0);
+  } else {
+    *where = vector;
+  }
+#else
+  *where = vector;
+#endif
 }
 
 }  // namespace deft_cuda

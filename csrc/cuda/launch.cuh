@@ -41,9 +41,9 @@ int launch_all(const DeftSegments& segments, const Kernels& kernels, std::int64_
     if (launch.range.chunks == 0) continue;
     void* arguments[] = {const_cast<void*>(launch.rows), &launch.range, &parameters...};
     const dim3 grid(static_cast<unsigned>(std::min(launch.range.chunks, most_blocks)));
-    const int result =
-        result_of(cudaLaunchKernel(launch.large ? kernels.large : kernels.small, grid,
-                                   dim3(kThreads), arguments, 0, static_cast<cudaStream_t>(stream)));
+    const int result = result_of(cudaLaunchKernel(launch.large ? kernels.large : kernels.small,
+                                                  grid, dim3(kThreads), arguments, 0,
+                                                  static_cast<cudaStream_t>(stream)));
     if (result < 0) return result;
   }
   return 0;

@@ -57,8 +57,8 @@ int deft_multi_combine(const DeftSegments* segments, const DeftCombine* combine,
     in_double = in_double || combine->dtypes[i] == DEFT_FLOAT64;
     if (i > 0) job.coefficients[i - 1] = combine->coefficients[i - 1];
   }
-  return launch_all(*segments,
-                    in_double ? kernels_of<double>(segments->arrays())
-                              : kernels_of<float>(segments->arrays()),
-                    kMostBlocks, stream, job);
+  return launch_all(
+      *segments,
+      in_double ? kernels_of<double>(segments->arrays()) : kernels_of<float>(segments->arrays()),
+      kMostBlocks, stream, job);
 }

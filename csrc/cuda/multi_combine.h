@@ -12,7 +12,8 @@ enum DeftFormula {
   // out = c[0] x + c[1] y + c[2] z: with 1/n, 1 and -1/n over a rank's own gradient, the average of
   // the step before and its own part in that one, the estimate `own_and_previous`.
   DEFT_LINEAR = 0,
-  // out = x + c[0] x^2 (y - z): DC-ASGD's term (arXiv 1609.08326), with the gradient, the parameters
+  // out = x + c[0] x^2 (y - z): DC-ASGD's term (arXiv 1609.08326), with the gradient, the
+  // parameters
   // as they are and as the gradient saw them.
   DEFT_COMPENSATED = 1,
 };

@@ -11,8 +11,8 @@ using namespace deft_cuda;
 
 template <class From, class To, std::size_t Bytes>
 __global__ void __launch_bounds__(kThreads)
-    copy_kernel(const __grid_constant__ Table<2, Bytes> table, const Range range,
-                const CopyJob job, int* nonfinite, double* squares) {
+    copy_kernel(const __grid_constant__ Table<2, Bytes> table, const Range range, const CopyJob job,
+                int* nonfinite, double* squares) {
   CopyFound found;
   const std::int64_t past = range.first_chunk + range.chunks;
   for (std::int64_t chunk = range.first_chunk + blockIdx.x; chunk < past; chunk += gridDim.x) {

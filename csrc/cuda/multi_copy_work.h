@@ -22,11 +22,11 @@ struct CopyFound {
 };
 
 template <class From, class To>
-constexpr int kCopyLanes = 16 / static_cast<int>(sizeof(From) > sizeof(To) ? sizeof(From)
-                                                                           : sizeof(To));
+constexpr int kCopyLanes =
+    16 / static_cast<int>(sizeof(From) > sizeof(To) ? sizeof(From) : sizeof(To));
 // Loads of a thread before its first store: enough to keep the memory busy. More vectors of 8 than
 // that do not fit in registers.
-constexpr int copy_batch(int lanes) { return lanes < 8 ? 4 : 2; }
+DEFT_BOTH_SIDES constexpr int copy_batch(int lanes) { return lanes < 8 ? 4 : 2; }
 
 template <class From, class To>
 DEFT_BOTH_SIDES inline To copied(From from, To to, const CopyJob& job, CopyFound& found) {
@@ -55,8 +55,7 @@ DEFT_BOTH_SIDES void copy_vectors(const Row<2>& row, std::int64_t begin, std::in
                                   int thread, const CopyJob& job, CopyFound& found) {
   constexpr int kBatch = copy_batch(Lanes);
   constexpr std::int64_t kStride = std::int64_t{kThreads} * Lanes;
-  for (std::int64_t at = begin + std::int64_t{thread} * Lanes; at < end;
-       at += kStride * kBatch) {
+  for (std::int64_t at = begin + std::int64_t{thread} * Lanes; at < end; at += kStride * kBatch) {
     Vector<From, Lanes> from[kBatch] = {};
     Vector<To, Lanes> to[kBatch] = {};
     DEFT_UNROLL
@@ -73,7 +72,7 @@ DEFT_BOTH_SIDES void copy_vectors(const Row<2>& row, std::int64_t begin, std::in
       for (int lane = 0; lane < Lanes; ++lane) {
         to[i].lane[lane] = copied(from[i].lane[lane], to[i].lane[lane], job, found);
       }
-      *vector_at<To, Lanes>(row.address[1], here) = to[i];
+      store(to[i], row.address[1], here);
     }
   }
 }

@@ -1,6 +1,6 @@
-// What gradients are like, in one pass over all segments: squares of a, b and c, of the change a - b,
-// and the product a * b. With an average (a), the one before (b) and a rank's own gradient (c) that
-// is what the Preserver judges by.
+// What gradients are like, in one pass over all segments: squares of a, b and c, of the change a -
+// b, and the product a * b. With an average (a), the one before (b) and a rank's own gradient (c)
+// that is what the Preserver judges by.
 #pragma once
 
 #include "cuda/segments.h"

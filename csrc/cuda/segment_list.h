@@ -18,7 +18,8 @@ struct Launch {
 
 // Rows of a table of so many bytes.
 [[nodiscard]] constexpr std::int64_t rows_within(int arrays, std::size_t bytes) {
-  const std::size_t row_bytes = sizeof(Row<1>) + sizeof(void*) * static_cast<std::size_t>(arrays - 1);
+  const std::size_t row_bytes =
+      sizeof(Row<1>) + sizeof(void*) * static_cast<std::size_t>(arrays - 1);
   return static_cast<std::int64_t>((bytes - kOtherParameterBytes) / row_bytes);
 }
 

@@ -9,8 +9,8 @@
 
 namespace deft {
 
-// out[i] = sum over k of coefficients[k] * inputs[k][i], for one to three inputs. Computed in double
-// on the CPU, on a GPU in float where no tensor is float64. Inputs may be outputs.
+// out[i] = sum over k of coefficients[k] * inputs[k][i], for one to three inputs. Computed in
+// double on the CPU, on a GPU in float where no tensor is float64. Inputs may be outputs.
 void combine_all(const Tensors& out, const std::vector<Tensors>& inputs,
                  const std::vector<double>& coefficients);
 

@@ -1,5 +1,5 @@
-// All gradients of a bucket <-> their slots. Where tensors are on a GPU and lie alike in memory it is
-// one kernel for each pair of types; else `pack`, one by one.
+// All gradients of a bucket <-> their slots. Where tensors are on a GPU and lie alike in memory it
+// is one kernel for each pair of types; else `pack`, one by one.
 #pragma once
 
 #include <ATen/ATen.h>

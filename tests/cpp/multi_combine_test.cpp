@@ -77,8 +77,8 @@ TEST(MultiCombine, AddsOneTwoAndThree) {
     Arrays<float, float, float, float> arrays(past);
     const auto gaps = arrays.out.gaps();
     play_combine<float, 4>(*arrays.placed(4), job);
-    arrays.expect(
-        [](double x, double y, double z) { return Terms{0.25 * x, y, -0.25 * z}; }, 0.0, 0x1p-24);
+    arrays.expect([](double x, double y, double z) { return Terms{0.25 * x, y, -0.25 * z}; }, 0.0,
+                  0x1p-24);
     EXPECT_EQ(arrays.out.gaps(), gaps);
     play_combine<float, 3>(*arrays.placed(3), {DEFT_LINEAR, {}, {0.25, 1.0, 0.0}});
     arrays.expect([](double x, double y, double) { return Terms{0.25 * x, y}; }, 0.0, 0x1p-24);

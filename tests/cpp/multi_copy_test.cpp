@@ -38,14 +38,14 @@ struct Pair {
 };
 
 template <class P>
-class Copy : public ::testing::Test {};
+class CopyOf : public ::testing::Test {};
 using Pairs =
     ::testing::Types<Pair<float, float>, Pair<float, Half>, Pair<float, BFloat16>,
                      Pair<float, double>, Pair<Half, float>, Pair<Half, Half>, Pair<Half, BFloat16>,
                      Pair<Half, double>, Pair<BFloat16, float>, Pair<BFloat16, Half>,
                      Pair<BFloat16, BFloat16>, Pair<BFloat16, double>, Pair<double, float>,
                      Pair<double, Half>, Pair<double, BFloat16>, Pair<double, double>>;
-TYPED_TEST_SUITE(Copy, Pairs);
+TYPED_TEST_SUITE(CopyOf, Pairs);
 
 template <class From, class To>
 void expect_copy(std::int64_t past_from, std::int64_t past_to, const CopyJob& job) {
@@ -71,8 +71,9 @@ void expect_copy(std::int64_t past_from, std::int64_t past_to, const CopyJob& jo
       const double scaled = job.scale * from.value(i, k);
       const double kept = job.accumulate ? before.value(i, k) : 0.0;
       // One rounding of the sum, one of the cast (two, of a double by way of float).
-      const double error = std::abs(scaled + kept) * (kArithmetic + 1.001 * kUnit<To>) +
-                           (sizeof(To) == 2 ? 0x1p-24 * std::abs(scaled + kept) + 0x1p-25 : 0.0);
+      const double error = std::abs(scaled + kept) *
+                           (kArithmetic + 1.001 * kUnit<To>)+(
+                               sizeof(To) == 2 ? 0x1p-24 * std::abs(scaled + kept) + 0x1p-25 : 0.0);
       ASSERT_NEAR(to.value(i, k), scaled + kept, error) << "segment " << i << " element " << k;
       squares += to.value(i, k) * to.value(i, k);
     }
@@ -80,7 +81,7 @@ void expect_copy(std::int64_t past_from, std::int64_t past_to, const CopyJob& jo
   EXPECT_NEAR(found.squares, job.square ? squares : 0.0, 1e-12 * squares);
 }
 
-TYPED_TEST(MultiCopy, IsWhatDoubleComputesWhereverItLies) {
+TYPED_TEST(CopyOf, IsWhatDoubleComputesWhereverItLies) {
   using From = typename TypeParam::F;
   using To = typename TypeParam::T;
   for (std::int64_t from = 0; from < Runs<From>::kPerLine; ++from) {
@@ -93,7 +94,7 @@ TYPED_TEST(MultiCopy, IsWhatDoubleComputesWhereverItLies) {
   expect_copy<From, To>(0, 0, {1.0, false, false, false});
 }
 
-TYPED_TEST(MultiCopy, TakesEveryElementOnce) {
+TYPED_TEST(CopyOf, TakesEveryElementOnce) {
   using From = typename TypeParam::F;
   using To = typename TypeParam::T;
   std::vector<std::int64_t> lengths(1500, 3);
@@ -123,7 +124,7 @@ bool raised(double element, double scale) {
   return play_copy<From, To>(*segments, {scale, false, true, false}).nonfinite;
 }
 
-TYPED_TEST(MultiCopy, TellsWhatIsNotFinite) {
+TYPED_TEST(CopyOf, TellsWhatIsNotFinite) {
   using From = typename TypeParam::F;
   using To = typename TypeParam::T;
   const double infinity = std::numeric_limits<double>::infinity();

@@ -22,8 +22,10 @@ struct Totals {
 template <int Arrays>
 Totals play_sums(const DeftSegments& segments, const SumsJob& job) {
   Totals totals;
-  play<Arrays>(segments, [&](const Row<Arrays>* rows, std::int64_t count, std::int64_t chunk,
-                             int thread) { sum_chunk(rows, count, chunk, thread, job, totals.sums); });
+  play<Arrays>(segments,
+               [&](const Row<Arrays>* rows, std::int64_t count, std::int64_t chunk, int thread) {
+                 sum_chunk(rows, count, chunk, thread, job, totals.sums);
+               });
   return totals;
 }
 
@@ -69,10 +71,12 @@ void expect_sums(const SumsJob& job, std::int64_t past_a, std::int64_t past_b) {
 TEST(MultiSums, AreWhatDoubleSumsUp) {
   for (std::int64_t past_a = 0; past_a < 2; ++past_a) {
     for (std::int64_t past_b = 0; past_b < 2; ++past_b) {
-      expect_sums<float, float, float>({{DEFT_FLOAT32, DEFT_FLOAT32, DEFT_FLOAT32}}, past_a, past_b);
+      expect_sums<float, float, float>({{DEFT_FLOAT32, DEFT_FLOAT32, DEFT_FLOAT32}}, past_a,
+                                       past_b);
       expect_sums<Half, float, BFloat16>({{DEFT_FLOAT16, DEFT_FLOAT32, DEFT_BFLOAT16}}, past_a,
                                          past_b);
-      expect_sums<double, double, Half>({{DEFT_FLOAT64, DEFT_FLOAT64, DEFT_FLOAT16}}, past_a, past_b);
+      expect_sums<double, double, Half>({{DEFT_FLOAT64, DEFT_FLOAT64, DEFT_FLOAT16}}, past_a,
+                                        past_b);
     }
   }
 }

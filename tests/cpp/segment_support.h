@@ -85,8 +85,8 @@ int play(const DeftSegments& segments, Work work) {
     row += launch.range.rows;
     if (launch.range.chunks == 0) continue;
     ++launches;
-    const auto table_rows = launch.large ? Table<Arrays, kLargeBytes>::kRows
-                                         : Table<Arrays, kSmallBytes>::kRows;
+    const auto table_rows =
+        launch.large ? Table<Arrays, kLargeBytes>::kRows : Table<Arrays, kSmallBytes>::kRows;
     std::vector<Row<Arrays>> rows(static_cast<std::size_t>(table_rows));
     std::memcpy(static_cast<void*>(rows.data()), launch.rows, rows.size() * sizeof(Row<Arrays>));
     for (std::int64_t i = 0; i < launch.range.chunks; ++i) {

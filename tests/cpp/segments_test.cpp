@@ -89,7 +89,8 @@ TEST(Segments, LaunchesTileThem) {
   std::mt19937 random(7);
   for (const std::size_t count : {0U, 1U, 119U, 120U, 121U, 300U, 1015U, 1016U, 1017U, 5000U}) {
     std::vector<std::int64_t> elements(count);
-    for (auto& each : elements) each = static_cast<std::int64_t>(random() % 30000U * (random() % 3));
+    for (auto& each : elements)
+      each = static_cast<std::int64_t>(random() % 30000U * (random() % 3));
     for (int arrays = 1; arrays <= kMostArrays; ++arrays) {
       expect_tiling(elements, arrays, true);
       expect_tiling(elements, arrays, false);

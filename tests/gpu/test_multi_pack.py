@@ -104,7 +104,13 @@ def test_any_order_of_memory(device):
 
     wide = torch.randn(70, 300, 2, device=device)
     channels_last = torch.randn(4, 8, 5, 5, device=device).to(memory_format=torch.channels_last)
-    gradients = [transposed(), transposed(), wide[..., 0], channels_last, torch.randn((), device=device)]
+    gradients = [
+        transposed(),
+        transposed(),
+        wide[..., 0],
+        channels_last,
+        torch.randn((), device=device),
+    ]
     slots = [
         torch.zeros(300, 70, device=device).t(),
         torch.zeros(70, 300, device=device),

@@ -30,7 +30,11 @@ def test_they_are_what_double_sums_up(shapes, dtype, three, seed):
 
 
 def test_the_preserver_can_judge_by_them():
-    average, before, own = torch.tensor([3.0, 4.0]), torch.tensor([3.0, 3.0]), torch.tensor([5.0, 5.0])
+    average, before, own = (
+        torch.tensor([3.0, 4.0]),
+        torch.tensor([3.0, 3.0]),
+        torch.tensor([5.0, 5.0]),
+    )
     squares = native.sums_all([average], [before], [own]).tolist()
     seen = Gradients(squares[4], squares[0], squares[2], ranks=2, steps=1)
     assert (seen.own_square, seen.average_square, seen.change_square) == (50.0, 25.0, 1.0)
