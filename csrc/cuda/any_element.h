@@ -20,11 +20,11 @@ template <class Number, int Lanes>
 DEFT_BOTH_SIDES inline void load_any(int dtype, void* array, std::int64_t at,
                                      Number (&into)[Lanes]) {
   switch (dtype) {
-    case DEFT_FLOAT16:
+    case kDeftFloat16:
       return load_as<Half>(array, at, into);
-    case DEFT_BFLOAT16:
+    case kDeftBFloat16:
       return load_as<BFloat16>(array, at, into);
-    case DEFT_FLOAT64:
+    case kDeftFloat64:
       return load_as<double>(array, at, into);
     default:
       return load_as<float>(array, at, into);
@@ -43,11 +43,11 @@ template <class Number, int Lanes>
 DEFT_BOTH_SIDES inline void store_any(int dtype, void* array, std::int64_t at,
                                       const Number (&from)[Lanes]) {
   switch (dtype) {
-    case DEFT_FLOAT16:
+    case kDeftFloat16:
       return store_as<Half>(array, at, from);
-    case DEFT_BFLOAT16:
+    case kDeftBFloat16:
       return store_as<BFloat16>(array, at, from);
-    case DEFT_FLOAT64:
+    case kDeftFloat64:
       return store_as<double>(array, at, from);
     default:
       return store_as<float>(array, at, from);

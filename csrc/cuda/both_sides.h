@@ -3,8 +3,13 @@
 
 #ifdef __CUDACC__
 #define DEFT_BOTH_SIDES __host__ __device__
-#define DEFT_UNROLL _Pragma("unroll")
 #else
 #define DEFT_BOTH_SIDES
+#endif
+
+// The host's compiler, which nvcc calls too, does not know this pragma.
+#ifdef __CUDA_ARCH__
+#define DEFT_UNROLL _Pragma("unroll")
+#else
 #define DEFT_UNROLL
 #endif

@@ -8,24 +8,24 @@ extern "C" {
 #endif
 
 enum DeftDType {
-  DEFT_FLOAT32 = 0,
-  DEFT_FLOAT16 = 1,
-  DEFT_BFLOAT16 = 2,
-  DEFT_FLOAT64 = 3,
-  DEFT_BYTES = 4,  // anything else, one byte an element: it can only be copied
+  kDeftFloat32 = 0,
+  kDeftFloat16 = 1,
+  kDeftBFloat16 = 2,
+  kDeftFloat64 = 3,
+  kDeftBytes = 4,  // anything else, one byte an element: it can only be copied
 };
 
 // 0: no such type.
 DEFT_BOTH_SIDES static inline int deft_item_bytes(int dtype) {
   switch (dtype) {
-    case DEFT_FLOAT32:
+    case kDeftFloat32:
       return 4;
-    case DEFT_FLOAT16:
-    case DEFT_BFLOAT16:
+    case kDeftFloat16:
+    case kDeftBFloat16:
       return 2;
-    case DEFT_FLOAT64:
+    case kDeftFloat64:
       return 8;
-    case DEFT_BYTES:
+    case kDeftBytes:
       return 1;
     default:
       return 0;

@@ -32,11 +32,11 @@ Kernels kernels_of(int arrays) {
 bool possible(const DeftSegments* segments, const DeftCombine* combine) {
   if (segments == nullptr || combine == nullptr) return false;
   const int arrays = segments->arrays();
-  const bool linear = combine->formula == DEFT_LINEAR && arrays >= 2;
-  if (!linear && !(combine->formula == DEFT_COMPENSATED && arrays == 4)) return false;
+  const bool linear = combine->formula == kDeftLinear && arrays >= 2;
+  if (!linear && !(combine->formula == kDeftCompensated && arrays == 4)) return false;
   int items[4] = {};
   for (int i = 0; i < arrays; ++i) {
-    if (combine->dtypes[i] == DEFT_BYTES) return false;
+    if (combine->dtypes[i] == kDeftBytes) return false;
     items[i] = deft_item_bytes(combine->dtypes[i]);
     if (items[i] == 0) return false;
   }
@@ -54,7 +54,7 @@ int deft_multi_combine(const DeftSegments* segments, const DeftCombine* combine,
   bool in_double = false;
   for (int i = 0; i < segments->arrays(); ++i) {
     job.dtypes[i] = combine->dtypes[i];
-    in_double = in_double || combine->dtypes[i] == DEFT_FLOAT64;
+    in_double = in_double || combine->dtypes[i] == kDeftFloat64;
     if (i > 0) job.coefficients[i - 1] = combine->coefficients[i - 1];
   }
   return launch_all(

@@ -16,7 +16,7 @@ struct CombineJob {
 template <class Number>
 DEFT_BOTH_SIDES inline Number combined(Number x, Number y, Number z, const CombineJob& job) {
   const auto c = static_cast<Number>(job.coefficients[0]);
-  if (job.formula == DEFT_COMPENSATED) return fused(c * x * x, y - z, x);
+  if (job.formula == kDeftCompensated) return fused(c * x * x, y - z, x);
   const Number two = fused(static_cast<Number>(job.coefficients[1]), y, c * x);
   return fused(static_cast<Number>(job.coefficients[2]), z, two);
 }

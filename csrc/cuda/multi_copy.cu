@@ -36,11 +36,11 @@ Kernels kernels() {
 template <class From>
 Kernels kernels_from(int to) {
   switch (to) {
-    case DEFT_FLOAT32:
+    case kDeftFloat32:
       return kernels<From, float>();
-    case DEFT_FLOAT16:
+    case kDeftFloat16:
       return kernels<From, Half>();
-    case DEFT_BFLOAT16:
+    case kDeftBFloat16:
       return kernels<From, BFloat16>();
     default:
       return kernels<From, double>();
@@ -49,13 +49,13 @@ Kernels kernels_from(int to) {
 
 Kernels kernels_of(int from, int to) {
   switch (from) {
-    case DEFT_FLOAT32:
+    case kDeftFloat32:
       return kernels_from<float>(to);
-    case DEFT_FLOAT16:
+    case kDeftFloat16:
       return kernels_from<Half>(to);
-    case DEFT_BFLOAT16:
+    case kDeftBFloat16:
       return kernels_from<BFloat16>(to);
-    case DEFT_FLOAT64:
+    case kDeftFloat64:
       return kernels_from<double>(to);
     default:
       return kernels<Byte, Byte>();
@@ -66,8 +66,8 @@ bool possible(const DeftSegments* segments, const DeftCopy* copy) {
   if (segments == nullptr || copy == nullptr || segments->arrays() != 2) return false;
   const int items[2] = {deft_item_bytes(copy->from_dtype), deft_item_bytes(copy->to_dtype)};
   if (items[0] == 0 || items[1] == 0 || !segments->addressable(items, 2)) return false;
-  const bool from_bytes = copy->from_dtype == DEFT_BYTES;
-  const bool to_bytes = copy->to_dtype == DEFT_BYTES;
+  const bool from_bytes = copy->from_dtype == kDeftBytes;
+  const bool to_bytes = copy->to_dtype == kDeftBytes;
   const bool plain = copy->scale == 1.0 && copy->accumulate == 0 && copy->nonfinite == nullptr &&
                      copy->squares == nullptr;
   return from_bytes == to_bytes && (!from_bytes || plain);

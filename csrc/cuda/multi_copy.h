@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 typedef struct DeftCopy {
-  int from_dtype;  // enum DeftDType; DEFT_BYTES only to DEFT_BYTES, and only plain copies
+  int from_dtype;  // enum DeftDType; kDeftBytes only to kDeftBytes, and only plain copies
   int to_dtype;
   double scale;
   int accumulate;  // 1: to += scale * from

@@ -12,7 +12,7 @@ template <int Arrays, std::size_t Bytes>
 __global__ void __launch_bounds__(kThreads)
     sums_kernel(const __grid_constant__ Table<Arrays, Bytes> table, const Range range,
                 const SumsJob job, double* totals) {
-  double sums[DEFT_SUMS] = {};
+  double sums[kDeftSums] = {};
   const std::int64_t past = range.first_chunk + range.chunks;
   for (std::int64_t chunk = range.first_chunk + blockIdx.x; chunk < past; chunk += gridDim.x) {
     sum_chunk(table.rows, range.rows, chunk, static_cast<int>(threadIdx.x), job, sums);
@@ -32,7 +32,7 @@ bool possible(const DeftSegments* segments, const DeftSumsOf* of) {
   if (arrays != 2 && arrays != 3) return false;
   int items[3] = {};
   for (int i = 0; i < arrays; ++i) {
-    if (of->dtypes[i] == DEFT_BYTES) return false;
+    if (of->dtypes[i] == kDeftBytes) return false;
     items[i] = deft_item_bytes(of->dtypes[i]);
     if (items[i] == 0) return false;
   }

@@ -10,17 +10,17 @@ extern "C" {
 #endif
 
 enum DeftSum {
-  DEFT_SUM_A_SQUARED = 0,
-  DEFT_SUM_B_SQUARED = 1,
-  DEFT_SUM_CHANGE_SQUARED = 2,  // of a - b
-  DEFT_SUM_A_TIMES_B = 3,
-  DEFT_SUM_C_SQUARED = 4,  // stays as it is without a third array
-  DEFT_SUMS = 5,
+  kDeftASquared = 0,
+  kDeftBSquared = 1,
+  kDeftChangeSquared = 2,  // of a - b
+  kDeftATimesB = 3,
+  kDeftCSquared = 4,  // stays as it is without a third array
+  kDeftSums = 5,
 };
 
 typedef struct DeftSumsOf {
-  int dtypes[3];  // of a, b, c; any but DEFT_BYTES
-  double* sums;   // DEFT_SUMS of them, on the device; added to
+  int dtypes[3];  // of a, b, c; any but kDeftBytes
+  double* sums;   // kDeftSums of them, on the device; added to
   int device;
 } DeftSumsOf;
 

@@ -13,7 +13,7 @@ struct SumsJob {
 
 template <int Arrays, int Lanes>
 DEFT_BOTH_SIDES void sum_vectors(const Row<Arrays>& row, std::int64_t begin, std::int64_t end,
-                                 int thread, const SumsJob& job, double (&sums)[DEFT_SUMS]) {
+                                 int thread, const SumsJob& job, double (&sums)[kDeftSums]) {
   for (std::int64_t at = begin + std::int64_t{thread} * Lanes; at < end;
        at += std::int64_t{kThreads} * Lanes) {
     double a[Lanes];
@@ -25,18 +25,18 @@ DEFT_BOTH_SIDES void sum_vectors(const Row<Arrays>& row, std::int64_t begin, std
     DEFT_UNROLL
     for (int i = 0; i < Lanes; ++i) {
       const double change = a[i] - b[i];
-      sums[DEFT_SUM_A_SQUARED] = fused(a[i], a[i], sums[DEFT_SUM_A_SQUARED]);
-      sums[DEFT_SUM_B_SQUARED] = fused(b[i], b[i], sums[DEFT_SUM_B_SQUARED]);
-      sums[DEFT_SUM_CHANGE_SQUARED] = fused(change, change, sums[DEFT_SUM_CHANGE_SQUARED]);
-      sums[DEFT_SUM_A_TIMES_B] = fused(a[i], b[i], sums[DEFT_SUM_A_TIMES_B]);
-      sums[DEFT_SUM_C_SQUARED] = fused(c[i], c[i], sums[DEFT_SUM_C_SQUARED]);
+      sums[kDeftASquared] = fused(a[i], a[i], sums[kDeftASquared]);
+      sums[kDeftBSquared] = fused(b[i], b[i], sums[kDeftBSquared]);
+      sums[kDeftChangeSquared] = fused(change, change, sums[kDeftChangeSquared]);
+      sums[kDeftATimesB] = fused(a[i], b[i], sums[kDeftATimesB]);
+      sums[kDeftCSquared] = fused(c[i], c[i], sums[kDeftCSquared]);
     }
   }
 }
 
 template <int Arrays>
 DEFT_BOTH_SIDES void sum_chunk(const Row<Arrays>* rows, std::int64_t count, std::int64_t chunk,
-                               int thread, const SumsJob& job, double (&sums)[DEFT_SUMS]) {
+                               int thread, const SumsJob& job, double (&sums)[kDeftSums]) {
   int item_bytes[Arrays];
   for (int i = 0; i < Arrays; ++i) item_bytes[i] = deft_item_bytes(job.dtypes[i]);
   const Piece piece = piece_of(rows, count, chunk);

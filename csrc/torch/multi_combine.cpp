@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "cuda/multi_combine.h"
+#include "torch/memory.h"
 
 namespace deft {
 
@@ -33,7 +35,7 @@ Tensors segment(const std::vector<Tensors>& arrays, std::size_t i) {
 void compute(const Tensors& tensors, const Formula& formula) {
   const auto& c = formula.coefficients;
   const at::Tensor x = tensors[1].to(at::kDouble);
-  if (formula.number == DEFT_COMPENSATED) {
+  if (formula.number == kDeftCompensated) {
     const at::Tensor drift = tensors[2].to(at::kDouble) - tensors[3].to(at::kDouble);
     tensors[0].copy_(x + x.square() * drift * c[0]);
     return;
@@ -48,7 +50,7 @@ void compute(const Tensors& tensors, const Formula& formula) {
 std::optional<Kind> kind_of(const Tensors& tensors) {
   const at::Tensor& out = tensors.front();
   Kind kind{};
-  kind[0] = out.device().index();
+  kind[0] = device_index(out.device());
   for (std::size_t a = 0; a < tensors.size(); ++a) {
     const auto dtype = kernel_dtype(tensors[a].scalar_type());
     if (!dtype || !out.is_cuda() || tensors[a].device() != out.device() ||
@@ -107,7 +109,7 @@ void combine_all(const Tensors& out, const std::vector<Tensors>& inputs,
   TORCH_CHECK(!inputs.empty() && inputs.size() <= 3 && inputs.size() == coefficients.size(),
               inputs.size(), " inputs with ", coefficients.size(),
               " coefficients; expected one to three, as many of each");
-  Formula formula{DEFT_LINEAR, {}};
+  Formula formula{kDeftLinear, {}};
   std::copy(coefficients.begin(), coefficients.end(), formula.coefficients.begin());
   std::vector<Tensors> arrays{out};
   arrays.insert(arrays.end(), inputs.begin(), inputs.end());
@@ -116,7 +118,7 @@ void combine_all(const Tensors& out, const std::vector<Tensors>& inputs,
 
 void compensate_all(const Tensors& out, const Tensors& gradients, const Tensors& now,
                     const Tensors& then, double strength) {
-  run({out, gradients, now, then}, {DEFT_COMPENSATED, {strength, 0.0, 0.0}});
+  run({out, gradients, now, then}, {kDeftCompensated, {strength, 0.0, 0.0}});
 }
 
 }  // namespace deft

@@ -3,26 +3,33 @@
 #include <ATen/core/grad_mode.h>
 
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "cuda/multi_copy.h"
+#include "torch/memory.h"
 
 namespace deft {
 
 namespace {
 
 // Device, and the kernels' numbers of the two types.
-using Kind = std::tuple<at::DeviceIndex, int, int>;
+using Kind = std::tuple<int, int, int>;
 
 struct Pairs {
   Tensors from;
   Tensors to;
 };
 
-bool for_kernel(const at::Tensor& from, const at::Tensor& to) {
-  return from.is_cuda() && from.device() == to.device() &&
-         kernel_dtype(from.scalar_type()).has_value() &&
-         kernel_dtype(to.scalar_type()).has_value() && same_runs(from, to);
+// Empty: nothing that a kernel could do.
+std::optional<Kind> kind_of(const at::Tensor& from, const at::Tensor& to) {
+  const auto from_dtype = kernel_dtype(from.scalar_type());
+  const auto to_dtype = kernel_dtype(to.scalar_type());
+  if (!from_dtype || !to_dtype || !from.is_cuda() || from.device() != to.device() ||
+      !same_runs(from, to)) {
+    return std::nullopt;
+  }
+  return Kind(device_index(to.device()), *from_dtype, *to_dtype);
 }
 
 bool already_there(const at::Tensor& from, const at::Tensor& to) {
@@ -83,13 +90,12 @@ void pack_all(const Tensors& gradients, const Tensors& slots, double scale, Pack
     const at::Tensor& to = slots[i];
     check_place(watch.nonfinite, to.device(), "nonfinite");
     check_place(watch.squares, to.device(), "squares");
-    if (!for_kernel(from, to)) {
+    const std::optional<Kind> kind = kind_of(from, to);
+    if (!kind.has_value()) {
       pack_one(from, to, scale, mode, watch);
     } else if (!plain || !already_there(from, to)) {
-      const Kind kind(to.device().index(), *kernel_dtype(from.scalar_type()),
-                      *kernel_dtype(to.scalar_type()));
-      kinds[kind].from.push_back(from);
-      kinds[kind].to.push_back(to);
+      kinds[*kind].from.push_back(from);
+      kinds[*kind].to.push_back(to);
     }
   }
   for (const auto& [kind, pairs] : kinds) {

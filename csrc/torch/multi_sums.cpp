@@ -6,6 +6,7 @@
 #include <map>
 
 #include "cuda/multi_sums.h"
+#include "torch/memory.h"
 
 namespace deft {
 
@@ -33,7 +34,7 @@ void launch(const Kind& kind, const std::vector<Tensors>& arrays, const at::Tens
   DeftSumsOf of{};
   std::copy(kind.begin(), kind.end(), of.dtypes);
   of.sums = sums.data_ptr<double>();
-  of.device = sums.device().index();
+  of.device = device_index(sums.device());
   const int code = deft_multi_sums(segments.get(), &of, current_stream(sums.device()));
   check_launch(code, "sum squares of gradients");
 }
@@ -50,7 +51,7 @@ at::Tensor sums_all(const Tensors& a, const Tensors& b, const Tensors& c) {
               ", ", b.size(), " and ", c.size(), " tensors; expected equal lengths");
   const at::NoGradGuard no_grad;
   const at::Device device = a.empty() ? at::Device(at::kCPU) : a.front().device();
-  at::Tensor sums = at::zeros({DEFT_SUMS}, at::device(device).dtype(at::kDouble));
+  at::Tensor sums = at::zeros({kDeftSums}, at::device(device).dtype(at::kDouble));
   std::map<Kind, std::vector<Tensors>> kinds;
   for (std::size_t i = 0; i < a.size(); ++i) {
     check_alike(a[i], b[i], device);

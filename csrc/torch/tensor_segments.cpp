@@ -12,13 +12,13 @@ namespace deft {
 std::optional<int> kernel_dtype(at::ScalarType dtype) {
   switch (dtype) {
     case at::kFloat:
-      return DEFT_FLOAT32;
+      return kDeftFloat32;
     case at::kHalf:
-      return DEFT_FLOAT16;
+      return kDeftFloat16;
     case at::kBFloat16:
-      return DEFT_BFLOAT16;
+      return kDeftBFloat16;
     case at::kDouble:
-      return DEFT_FLOAT64;
+      return kDeftFloat64;
     default:
       return std::nullopt;
   }

@@ -72,7 +72,7 @@ struct Arrays {
 using Terms = std::vector<double>;
 
 TEST(MultiCombine, AddsOneTwoAndThree) {
-  const CombineJob job{DEFT_LINEAR, {}, {0.25, 1.0, -0.25}};
+  const CombineJob job{kDeftLinear, {}, {0.25, 1.0, -0.25}};
   for (std::int64_t past = 0; past < 2; ++past) {
     Arrays<float, float, float, float> arrays(past);
     const auto gaps = arrays.out.gaps();
@@ -80,9 +80,9 @@ TEST(MultiCombine, AddsOneTwoAndThree) {
     arrays.expect([](double x, double y, double z) { return Terms{0.25 * x, y, -0.25 * z}; }, 0.0,
                   0x1p-24);
     EXPECT_EQ(arrays.out.gaps(), gaps);
-    play_combine<float, 3>(*arrays.placed(3), {DEFT_LINEAR, {}, {0.25, 1.0, 0.0}});
+    play_combine<float, 3>(*arrays.placed(3), {kDeftLinear, {}, {0.25, 1.0, 0.0}});
     arrays.expect([](double x, double y, double) { return Terms{0.25 * x, y}; }, 0.0, 0x1p-24);
-    play_combine<float, 2>(*arrays.placed(2), {DEFT_LINEAR, {}, {0.25, 0.0, 0.0}});
+    play_combine<float, 2>(*arrays.placed(2), {kDeftLinear, {}, {0.25, 0.0, 0.0}});
     arrays.expect([](double x, double, double) { return Terms{0.25 * x}; }, 0.0, 0x1p-24);
   }
 }
@@ -92,17 +92,17 @@ TEST(MultiCombine, TakesAnyTypes) {
   Arrays<BFloat16, float, Half, BFloat16> mixed(1);
   play_combine<float, 4>(
       *mixed.placed(4),
-      {DEFT_LINEAR, {DEFT_BFLOAT16, DEFT_FLOAT32, DEFT_FLOAT16, DEFT_BFLOAT16}, {0.5, 1.0, -0.5}});
+      {kDeftLinear, {kDeftBFloat16, kDeftFloat32, kDeftFloat16, kDeftBFloat16}, {0.5, 1.0, -0.5}});
   mixed.expect(linear, 0x1p-8, 0x1p-24);
   Arrays<Half, float, Half, float> halves(0);
   play_combine<float, 4>(
       *halves.placed(4),
-      {DEFT_LINEAR, {DEFT_FLOAT16, DEFT_FLOAT32, DEFT_FLOAT16, DEFT_FLOAT32}, {0.5, 1.0, -0.5}});
+      {kDeftLinear, {kDeftFloat16, kDeftFloat32, kDeftFloat16, kDeftFloat32}, {0.5, 1.0, -0.5}});
   halves.expect(linear, 0x1p-11, 0x1p-24);
   Arrays<double, float, double, double> doubles(0);
   play_combine<double, 4>(
       *doubles.placed(4),
-      {DEFT_LINEAR, {DEFT_FLOAT64, DEFT_FLOAT32, DEFT_FLOAT64, DEFT_FLOAT64}, {0.5, 1.0, -0.5}});
+      {kDeftLinear, {kDeftFloat64, kDeftFloat32, kDeftFloat64, kDeftFloat64}, {0.5, 1.0, -0.5}});
   doubles.expect(linear, 0.0, 0x1p-53);
 }
 
@@ -111,7 +111,7 @@ TEST(MultiCombine, CompensatesAsDcAsgdDoes) {
   const auto terms = [](double g, double now, double then) {
     return Terms{g, 0.04 * g * g * now, -0.04 * g * g * then};
   };
-  play_combine<float, 4>(*arrays.placed(4), {DEFT_COMPENSATED, {}, {0.04, 0.0, 0.0}});
+  play_combine<float, 4>(*arrays.placed(4), {kDeftCompensated, {}, {0.04, 0.0, 0.0}});
   arrays.expect(terms, 0.0, 0x1p-24);
 }
 
@@ -120,7 +120,7 @@ TEST(MultiCombine, WritesOverAnInput) {
   const auto before = arrays.x;
   const auto segments = arrays.placed(3);
   arrays.x.place(*segments, 0);
-  play_combine<float, 3>(*segments, {DEFT_LINEAR, {}, {2.0, 1.0, 0.0}});
+  play_combine<float, 3>(*segments, {kDeftLinear, {}, {2.0, 1.0, 0.0}});
   Runs<float> kept = before;
   for (std::size_t i = 0; i < arrays.lengths.size(); ++i) {
     for (std::int64_t k = 0; k < arrays.lengths[i]; ++k) {
@@ -131,7 +131,7 @@ TEST(MultiCombine, WritesOverAnInput) {
 
 TEST(MultiCombine, FailsWithAReasonInsteadOfACrash) {
   Arrays<float, float, float, float> arrays(0);
-  DeftCombine combine{DEFT_LINEAR, {}, {1.0, 1.0, 1.0}, deft_cuda_device_count()};
+  DeftCombine combine{kDeftLinear, {}, {1.0, 1.0, 1.0}, deft_cuda_device_count()};
   const int code = deft_multi_combine(arrays.placed(4).get(), &combine, nullptr);
   EXPECT_LT(code, 0) << "one past the last device";
   EXPECT_FALSE(std::string(deft_cuda_error(code)).empty());
@@ -140,7 +140,7 @@ TEST(MultiCombine, FailsWithAReasonInsteadOfACrash) {
   EXPECT_LT(deft_multi_combine(make(1, {0}).get(), &combine, nullptr), 0) << "nothing to add";
   EXPECT_EQ(deft_multi_combine(make(4, {0}).get(), &combine, nullptr),
             deft_cuda_built() == 1 ? 0 : -1);
-  combine.formula = DEFT_COMPENSATED;
+  combine.formula = kDeftCompensated;
   EXPECT_LT(deft_multi_combine(make(3, {0}).get(), &combine, nullptr), 0) << "it needs three";
   combine.formula = 7;
   EXPECT_LT(deft_multi_combine(make(4, {0}).get(), &combine, nullptr), 0) << "no such formula";

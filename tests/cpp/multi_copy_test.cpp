@@ -175,15 +175,15 @@ TEST(MultiCopy, FailsWithAReasonInsteadOfACrash) {
   const auto segments = make(2, {4});
   values.place(*segments, 0);
   values.place(*segments, 1);
-  DeftCopy copy{DEFT_FLOAT32, DEFT_FLOAT32, 1.0, 0, nullptr, nullptr, 0};
+  DeftCopy copy{kDeftFloat32, kDeftFloat32, 1.0, 0, nullptr, nullptr, 0};
   EXPECT_LT(deft_multi_copy(nullptr, &copy, nullptr), 0);
   EXPECT_LT(deft_multi_copy(segments.get(), nullptr, nullptr), 0);
-  for (const int wrong : {-1, 5, static_cast<int>(DEFT_BYTES)}) {
+  for (const int wrong : {-1, 5, static_cast<int>(kDeftBytes)}) {
     DeftCopy other = copy;
     other.to_dtype = wrong;
     EXPECT_LT(deft_multi_copy(segments.get(), &other, nullptr), 0) << wrong;
   }
-  DeftCopy bytes{DEFT_BYTES, DEFT_BYTES, 2.0, 0, nullptr, nullptr, 0};
+  DeftCopy bytes{kDeftBytes, kDeftBytes, 2.0, 0, nullptr, nullptr, 0};
   EXPECT_LT(deft_multi_copy(segments.get(), &bytes, nullptr), 0) << "bytes have no scale";
   const auto unplaced = make(2, {4});
   EXPECT_LT(deft_multi_copy(unplaced.get(), &copy, nullptr), 0) << "no addresses";

@@ -16,7 +16,7 @@ using namespace deft_cuda;
 using namespace deft_cuda::testing;
 
 struct Totals {
-  double sums[DEFT_SUMS] = {};
+  double sums[kDeftSums] = {};
 };
 
 template <int Arrays>
@@ -54,28 +54,28 @@ void expect_sums(const SumsJob& job, std::int64_t past_a, std::int64_t past_b) {
       const double x = a.value(i, k);
       const double y = b.value(i, k);
       const double z = c.value(i, k);
-      const double terms[DEFT_SUMS] = {x * x, y * y, (x - y) * (x - y), x * y, z * z};
-      for (int s = 0; s < DEFT_SUMS; ++s) expected.sums[s] += terms[s];
+      const double terms[kDeftSums] = {x * x, y * y, (x - y) * (x - y), x * y, z * z};
+      for (int s = 0; s < kDeftSums; ++s) expected.sums[s] += terms[s];
       products += std::abs(x * y);
     }
   }
   const Totals of_two = play_sums<2>(*two, job);
   const Totals of_three = play_sums<3>(*three, job);
-  for (int s = 0; s < DEFT_SUMS; ++s) {
-    const double error = 1e-12 * (s == DEFT_SUM_A_TIMES_B ? products : expected.sums[s]);
+  for (int s = 0; s < kDeftSums; ++s) {
+    const double error = 1e-12 * (s == kDeftATimesB ? products : expected.sums[s]);
     EXPECT_NEAR(of_three.sums[s], expected.sums[s], error) << s;
-    EXPECT_NEAR(of_two.sums[s], s == DEFT_SUM_C_SQUARED ? 0.0 : expected.sums[s], error) << s;
+    EXPECT_NEAR(of_two.sums[s], s == kDeftCSquared ? 0.0 : expected.sums[s], error) << s;
   }
 }
 
 TEST(MultiSums, AreWhatDoubleSumsUp) {
   for (std::int64_t past_a = 0; past_a < 2; ++past_a) {
     for (std::int64_t past_b = 0; past_b < 2; ++past_b) {
-      expect_sums<float, float, float>({{DEFT_FLOAT32, DEFT_FLOAT32, DEFT_FLOAT32}}, past_a,
+      expect_sums<float, float, float>({{kDeftFloat32, kDeftFloat32, kDeftFloat32}}, past_a,
                                        past_b);
-      expect_sums<Half, float, BFloat16>({{DEFT_FLOAT16, DEFT_FLOAT32, DEFT_BFLOAT16}}, past_a,
+      expect_sums<Half, float, BFloat16>({{kDeftFloat16, kDeftFloat32, kDeftBFloat16}}, past_a,
                                          past_b);
-      expect_sums<double, double, Half>({{DEFT_FLOAT64, DEFT_FLOAT64, DEFT_FLOAT16}}, past_a,
+      expect_sums<double, double, Half>({{kDeftFloat64, kDeftFloat64, kDeftFloat16}}, past_a,
                                         past_b);
     }
   }
@@ -87,9 +87,9 @@ TEST(MultiSums, SquaresOfLargeFloatsDoNotOverflow) {
   const auto segments = make(2, {5});
   a.place(*segments, 0);
   a.place(*segments, 1);
-  const Totals totals = play_sums<2>(*segments, {{DEFT_FLOAT32, DEFT_FLOAT32, 0}});
-  EXPECT_NEAR(totals.sums[DEFT_SUM_A_SQUARED] / 4.5e77, 1.0, 1e-6);
-  EXPECT_EQ(totals.sums[DEFT_SUM_CHANGE_SQUARED], 0.0);
+  const Totals totals = play_sums<2>(*segments, {{kDeftFloat32, kDeftFloat32, 0}});
+  EXPECT_NEAR(totals.sums[kDeftASquared] / 4.5e77, 1.0, 1e-6);
+  EXPECT_EQ(totals.sums[kDeftChangeSquared], 0.0);
 }
 
 TEST(MultiSums, FailsWithAReasonInsteadOfACrash) {
@@ -97,8 +97,8 @@ TEST(MultiSums, FailsWithAReasonInsteadOfACrash) {
   const auto segments = make(2, {4});
   values.place(*segments, 0);
   values.place(*segments, 1);
-  double sums[DEFT_SUMS] = {};
-  DeftSumsOf of{{DEFT_FLOAT32, DEFT_FLOAT32, DEFT_FLOAT32}, sums, deft_cuda_device_count()};
+  double sums[kDeftSums] = {};
+  DeftSumsOf of{{kDeftFloat32, kDeftFloat32, kDeftFloat32}, sums, deft_cuda_device_count()};
   const int code = deft_multi_sums(segments.get(), &of, nullptr);
   EXPECT_LT(code, 0) << "one past the last device";
   EXPECT_FALSE(std::string(deft_cuda_error(code)).empty());
@@ -106,9 +106,9 @@ TEST(MultiSums, FailsWithAReasonInsteadOfACrash) {
   EXPECT_LT(deft_multi_sums(segments.get(), nullptr, nullptr), 0);
   EXPECT_LT(deft_multi_sums(make(4, {0}).get(), &of, nullptr), 0) << "four arrays";
   EXPECT_EQ(deft_multi_sums(make(2, {0}).get(), &of, nullptr), deft_cuda_built() == 1 ? 0 : -1);
-  of.dtypes[1] = DEFT_BYTES;
+  of.dtypes[1] = kDeftBytes;
   EXPECT_LT(deft_multi_sums(make(2, {0}).get(), &of, nullptr), 0) << "bytes are no numbers";
-  of.dtypes[1] = DEFT_FLOAT32;
+  of.dtypes[1] = kDeftFloat32;
   of.sums = nullptr;
   EXPECT_LT(deft_multi_sums(make(2, {0}).get(), &of, nullptr), 0) << "nowhere to add to";
 }

@@ -104,11 +104,11 @@ TEST(Segments, AFewGoIntoTheSmallTable) {
 }
 
 TEST(Segments, ItemSizesOfAllTypes) {
-  EXPECT_EQ(deft_item_bytes(DEFT_FLOAT32), 4);
-  EXPECT_EQ(deft_item_bytes(DEFT_FLOAT16), 2);
-  EXPECT_EQ(deft_item_bytes(DEFT_BFLOAT16), 2);
-  EXPECT_EQ(deft_item_bytes(DEFT_FLOAT64), 8);
-  EXPECT_EQ(deft_item_bytes(DEFT_BYTES), 1);
+  EXPECT_EQ(deft_item_bytes(kDeftFloat32), 4);
+  EXPECT_EQ(deft_item_bytes(kDeftFloat16), 2);
+  EXPECT_EQ(deft_item_bytes(kDeftBFloat16), 2);
+  EXPECT_EQ(deft_item_bytes(kDeftFloat64), 8);
+  EXPECT_EQ(deft_item_bytes(kDeftBytes), 1);
   EXPECT_EQ(deft_item_bytes(5), 0);
   EXPECT_EQ(deft_item_bytes(-1), 0);
 }
