@@ -40,7 +40,7 @@ void compute(const Tensors& tensors, const Formula& formula) {
     tensors[0].copy_(x + x.square() * drift * c[0]);
     return;
   }
-  at::Tensor sum = x * c[0];
+  const at::Tensor sum = x * c[0];
   for (std::size_t k = 2; k < tensors.size(); ++k) {
     sum.add_(tensors[k].to(at::kDouble), c[k - 1]);
   }
