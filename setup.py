@@ -185,11 +185,12 @@ def compile_cuda(nvcc: Path, folder: Path) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     inputs = sorted((ROOT / "csrc" / "cuda").glob("*"))
     newest = max(path.stat().st_mtime_ns for path in inputs)
+    strict = ["-Werror=all-warnings"] if os.environ.get("DEFT_WERROR") == "1" else []
     objects = []
     for source in (path for path in inputs if path.suffix == ".cu"):
         target = folder / f"{source.stem}.o"
         stamp = folder / f"{source.stem}.command"
-        command = [str(nvcc), *NVCC_FLAGS, f"-I{ROOT / 'csrc'}", "-c", str(source), "-o"]
+        command = [str(nvcc), *NVCC_FLAGS, *strict, f"-I{ROOT / 'csrc'}", "-c", str(source), "-o"]
         command.append(str(target))
         text = shlex.join(command)
         fresh = target.is_file() and stamp.is_file() and target.stat().st_mtime_ns > newest
@@ -207,6 +208,8 @@ def cuda_parts(build: HorovodBuild, folder: Path) -> dict[str, list[str]]:
     """Sources, objects, link arguments and include folders of the device layer."""
     nvcc = find_nvcc()
     includes: list[str] = []
+    sources = sorted((ROOT / "csrc" / "cuda").glob("*.cpp"))
+    host = relative([path for path in sources if not path.stem.endswith("_stub")])
     if build.cuda:
         if nvcc is None:
             stop(
@@ -217,13 +220,13 @@ def cuda_parts(build: HorovodBuild, folder: Path) -> dict[str, list[str]]:
         includes.append(str(find_in_toolkit(nvcc, headers, "cuda_runtime.h").parent))
     if nvcc is None:
         stubs = sorted((ROOT / "csrc" / "cuda").glob("*_stub.cpp"))
-        return {"sources": relative(stubs), "objects": [], "link": [], "includes": includes}
+        return {"sources": host + relative(stubs), "objects": [], "link": [], "includes": includes}
     names = ("lib64/libcudart_static.a", "targets/x86_64-linux/lib/libcudart_static.a")
     runtime = find_in_toolkit(nvcc, names, "libcudart_static.a")
     # The static runtime's symbols stay inside: torch brings a shared one of the same names.
     link = [str(runtime), "-Wl,--exclude-libs,libcudart_static.a", "-lrt", "-ldl", "-lpthread"]
     objects = compile_cuda(nvcc, folder)
-    return {"sources": [], "objects": objects, "link": link, "includes": includes}
+    return {"sources": host, "objects": objects, "link": link, "includes": includes}
 
 
 def mpi_includes(build: HorovodBuild) -> list[str]:

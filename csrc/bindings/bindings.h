@@ -12,6 +12,7 @@ void bind_staged(const pybind11::module_& module);
 void bind_c10d(const pybind11::module_& module);
 void bind_horovod(pybind11::module_& module);
 void bind_gradients(pybind11::module_& module);
+void bind_pack(pybind11::module_& module);
 void bind_session(pybind11::module_& module);
 
 }  // namespace deft

@@ -9,5 +9,6 @@ PYBIND11_MODULE(_C, module) {
   deft::bind_staged(module);
   deft::bind_c10d(module);
   deft::bind_gradients(module);
+  deft::bind_pack(module);
   deft::bind_session(module);
 }

@@ -3,7 +3,6 @@
 #include <chrono>
 
 #include "bindings/bindings.h"
-#include "torch/pack.h"
 #include "torch/session.h"
 
 namespace py = pybind11;
@@ -46,14 +45,7 @@ std::shared_ptr<Session> make_session(const Plan& plan, std::vector<at::Tensor> 
   return Session::create(plan, std::move(parameters), std::move(links), options);
 }
 
-void bind_memory(py::module_& module) {
-  module.def(
-      "pack",
-      [](const at::Tensor& gradient, const at::Tensor& slot, double scale, bool accumulate) {
-        pack(gradient, slot, scale, accumulate ? PackMode::kAccumulate : PackMode::kOverwrite);
-      },
-      py::arg("gradient"), py::arg("slot"), py::arg("scale") = 1.0, py::arg("accumulate") = false);
-  module.def("unpack", &unpack, py::arg("slot"), py::arg("gradient"));
+void bind_shards(py::module_& module) {
   module.def("shard_of", [](std::int64_t elements, std::int32_t rank, std::int32_t size) {
     const Shard shard = shard_of(elements, rank, size);
     return std::make_pair(shard.begin, shard.elements);
@@ -121,7 +113,7 @@ void bind_waits(SessionClass& session) {
 }  // namespace
 
 void bind_session(py::module_& module) {
-  bind_memory(module);
+  bind_shards(module);
   SessionClass session(module, "Session", "A plan on real tensors.");
   bind_steps(session);
   bind_waits(session);

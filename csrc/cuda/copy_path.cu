@@ -3,6 +3,11 @@
 #include <new>
 
 #include "cuda/copy_path.h"
+#include "cuda/result.cuh"
+
+using deft_cuda::kInvalid;
+using deft_cuda::OnDevice;
+using deft_cuda::result_of;
 
 namespace {
 
@@ -10,31 +15,6 @@ struct CopyPath {
   int device = 0;
   cudaStream_t stream = nullptr;
   cudaEvent_t copied = nullptr;
-};
-
-// Reads and clears the thread's last error, as in event.cu.
-int result_of(cudaError_t error) {
-  if (error == cudaSuccess) return 0;
-  (void)cudaGetLastError();
-  return -static_cast<int>(error);
-}
-
-// Makes a device current for as long as it lives.
-class OnDevice {
- public:
-  explicit OnDevice(int device) {
-    result_ = result_of(cudaGetDevice(&previous_));
-    if (result_ == 0) result_ = result_of(cudaSetDevice(device));
-  }
-  ~OnDevice() { (void)cudaSetDevice(previous_); }
-  OnDevice(const OnDevice&) = delete;
-  OnDevice& operator=(const OnDevice&) = delete;
-
-  [[nodiscard]] int result() const { return result_; }
-
- private:
-  int previous_ = 0;
-  int result_ = 0;
 };
 
 int destroy(CopyPath* path) {
@@ -75,7 +55,7 @@ void* deft_cuda_path_create(int device) {
 
 int deft_cuda_path_copy(void* path, void* to, const void* from, std::int64_t bytes,
                         void* after_event) {
-  if (path == nullptr) return -static_cast<int>(cudaErrorInvalidValue);
+  if (path == nullptr) return kInvalid;
   const auto* way = static_cast<const CopyPath*>(path);
   const OnDevice here(way->device);
   int result = here.result();
@@ -92,7 +72,7 @@ int deft_cuda_path_copy(void* path, void* to, const void* from, std::int64_t byt
 }
 
 int deft_cuda_path_destroy(void* path) {
-  if (path == nullptr) return -static_cast<int>(cudaErrorInvalidValue);
+  if (path == nullptr) return kInvalid;
   auto* way = static_cast<CopyPath*>(path);
   const OnDevice here(way->device);
   const int result = destroy(way);

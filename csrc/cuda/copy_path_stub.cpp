@@ -1,11 +1,9 @@
 // What stands in for copy_path.cu in a build without nvcc.
 #include "cuda/copy_path.h"
 
-namespace {
+#include "cuda/not_built.h"
 
-constexpr int kNotBuilt = -1;
-
-}  // namespace
+using deft_cuda::kNotBuilt;
 
 void* deft_cuda_path_create(int /*device*/) { return nullptr; }
 

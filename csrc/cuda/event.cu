@@ -1,18 +1,9 @@
 #include <cuda_runtime_api.h>
 
 #include "cuda/event.h"
+#include "cuda/result.cuh"
 
-namespace {
-
-// Reads and clears the thread's last error: a code that we return must not surface again in
-// somebody else's cudaGetLastError.
-int result_of(cudaError_t error) {
-  if (error == cudaSuccess) return 0;
-  (void)cudaGetLastError();
-  return -static_cast<int>(error);
-}
-
-}  // namespace
+using deft_cuda::result_of;
 
 int deft_cuda_built(void) { return 1; }
 

@@ -1,11 +1,9 @@
 // What stands in for event.cu in a build without nvcc.
 #include "cuda/event.h"
 
-namespace {
+#include "cuda/not_built.h"
 
-constexpr int kNotBuilt = -1;
-
-}  // namespace
+using deft_cuda::kNotBuilt;
 
 int deft_cuda_built(void) { return 0; }
 

@@ -12,13 +12,14 @@
 #include "core/colours.h"
 #include "cuda/event.h"
 #include "torch/memory.h"
+#include "torch/multi_pack.h"
 #include "torch/pack.h"
 
 namespace deft {
 
 namespace {
 
-std::optional<c10::Stream> current_stream(const c10::Device& device) {
+std::optional<c10::Stream> stream_now(const c10::Device& device) {
   if (device.is_cpu()) return std::nullopt;
   return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
 }
@@ -26,7 +27,7 @@ std::optional<c10::Stream> current_stream(const c10::Device& device) {
 // The current stream waits for the one that computes the gradient, and its memory for both.
 void join_stream(const Held& held) {
   if (!held.stream.has_value()) return;
-  const c10::Stream here = *current_stream(held.stream->device());
+  const c10::Stream here = *stream_now(held.stream->device());
   if (here == *held.stream) return;
   c10::Event computed(held.stream->device_type());
   computed.record(*held.stream);
@@ -175,7 +176,7 @@ void Session::collect(std::size_t index, const at::Tensor* gradient) {
   Held held{static_cast<std::int32_t>(index), {}, std::nullopt};
   if (gradient != nullptr) {
     held.gradient = *gradient;
-    held.stream = current_stream(gradient->device());
+    held.stream = stream_now(gradient->device());
   }
   const std::vector<Held> full = gathering_->add(std::move(held));
   if (full.empty()) return;
@@ -209,8 +210,8 @@ void Session::pack_together(const std::vector<Held>& held) {
   refuse_capture(held.front());
   const PackTarget& first = executor_->targets(held.front().slot).front();
   const bool attention = attention_requested_;
-  std::vector<at::Tensor> from;
-  std::vector<at::Tensor> to;
+  Tensors from;
+  Tensors to;
   for (const Held& one : held) {
     const auto index = static_cast<std::size_t>(one.slot);
     Arena& memory = arena(first.buffer, index);
@@ -226,7 +227,7 @@ void Session::pack_together(const std::vector<Held>& held) {
     to.push_back(memory.header(at));
   }
   const PackMode mode = first.accumulate ? PackMode::kAccumulate : PackMode::kOverwrite;
-  for (std::size_t i = 0; i < from.size(); ++i) pack(from[i], to[i], 1.0, mode);
+  pack_all(from, to, 1.0, mode);
 }
 
 void Session::announce(const std::vector<std::int32_t>& slots) {
@@ -302,6 +303,8 @@ std::vector<Header> Session::headers(const std::vector<Due>& dues) const {
 
 void Session::install(const std::vector<Due>& dues) {
   const std::vector<Header> facts = headers(dues);
+  Tensors arrived;
+  Tensors gradients;
   std::vector<bool> seen(parameters_.size(), false);
   for (const Due& due : dues) {
     for (const std::int32_t slot : slots_of(due.bucket)) {
@@ -327,9 +330,11 @@ void Session::install(const std::vector<Due>& dues) {
       if (!gradient.defined()) {
         gradient = at::empty_like(parameters_[i].detach());
       }
-      unpack(result, gradient);
+      arrived.push_back(result);
+      gradients.push_back(gradient);
     }
   }
+  unpack_all(arrived, gradients);
 }
 
 bool Session::attention(const std::vector<Due>& dues) const {

@@ -55,6 +55,11 @@ def jobs() -> Iterator[ModuleType]:
 
 
 @pytest.fixture
+def cubin_report() -> Iterator[ModuleType]:
+    yield from one_script("cubin_report")
+
+
+@pytest.fixture
 def workloads() -> Iterator[ModuleType]:
     yield from one_script("workloads")
 

@@ -1,0 +1,52 @@
+// From segments to launches: as many as the table needs, one in the usual case.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "cuda/result.cuh"
+#include "cuda/segment_list.h"
+
+namespace deft_cuda {
+
+constexpr bool kWithLarge = CUDART_VERSION >= 12010;
+constexpr std::size_t kMostBytes = kWithLarge ? kLargeBytes : kSmallBytes;
+// Of a grid in x.
+constexpr std::int64_t kMostBlocks = 2147483647;
+
+// One kernel with either table. Their first parameters are the table and its range.
+struct Kernels {
+  const void* small;
+  const void* large;
+};
+
+// As many blocks as a device runs at a time: where each ends with an atomic addition, more of them
+// queue for it.
+inline int resident_blocks(int device, std::int64_t* blocks) {
+  int processors = 0;
+  const int result =
+      result_of(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
+  *blocks = std::int64_t{8} * processors;
+  return result;
+}
+
+template <class... Parameters>
+int launch_all(const DeftSegments& segments, const Kernels& kernels, std::int64_t most_blocks,
+               void* stream, Parameters... parameters) {
+  for (std::int64_t row = 0; row < segments.size();) {
+    Launch launch = segments.launch(row, kWithLarge);
+    row += launch.range.rows;
+    if (launch.range.chunks == 0) continue;
+    void* arguments[] = {const_cast<void*>(launch.rows), &launch.range, &parameters...};
+    const dim3 grid(static_cast<unsigned>(std::min(launch.range.chunks, most_blocks)));
+    const int result = result_of(cudaLaunchKernel(launch.large ? kernels.large : kernels.small,
+                                                  grid, dim3(kThreads), arguments, 0,
+                                                  static_cast<cudaStream_t>(stream)));
+    if (result < 0) return result;
+  }
+  return 0;
+}
+
+}  // namespace deft_cuda
