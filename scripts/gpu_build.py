@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 KINDS = ("staged", "nccl", "none")
 SDIST = "horovod-0.28.1.tar.gz"
 NCCL = "libnccl.so.2"
-BUILT = "built.tar"
+BUILT = "built.tar.xz"
 STATE = "extension.sha256"
 NOT_COPIED = (".git", ".venv", "build", "__pycache__", "*.so", "*.egg-info", ".*_cache")
 
@@ -157,7 +157,7 @@ def keep_built(place: Place, out: Path) -> None:
     """Horovod's wheels and the extensions, for the next bare machine."""
     cache = place.work / "cache"
     partial = out / f".{BUILT}"
-    with tarfile.open(partial, "w") as archive:
+    with tarfile.open(partial, "w:xz") as archive:
         for pattern in ("deft_horovod/wheels/*/*.whl", "extension/*/*"):
             for path in sorted(cache.glob(pattern)):
                 archive.add(path, path.relative_to(cache))
@@ -218,7 +218,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     place = Place(options.work.resolve(), options.kind)
     carry = options.carry.resolve()
-    if not (carry / SDIST).is_file():
+    if not ((carry / SDIST).is_file() or (carry / BUILT).is_file()):
         gpu_results.report(f"{carry / SDIST} is missing: scripts/gpu_check.sh --prepare")
         return 1
     try:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Everything that only a GPU can tell, in one command, on a machine without network.
 
-Results go to --out: results.json, summary.md, log.txt, and built.tar with what was compiled. A
+Results go to --out: results.json, summary.md, log.txt, and built.tar.xz with what was compiled. A
 stage that has its answer there (or in --carry, where an earlier call's files were put) is not run
 again. Exit status: 0 all answered and none failed, 1 some failed, 3 some were not reached.
 """

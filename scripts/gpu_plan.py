@@ -155,7 +155,9 @@ def stages_of(settings: Settings) -> list[Stage]:
     facts = (sys.executable, str(script), "--device", settings.device)
     made = [Stage("facts", "what is this machine?", facts, 90, 10)]
     made += [_build(settings, first)] if settings.build else []
-    made += [*one.kernels(), *one.ranks(), one.overhead(), one.profiles("tf32")]
+    # A host has no such mode: a dry run computes as it always does.
+    usual = one.profiles("float32" if settings.small else "tf32")
+    made += [*one.kernels(), *one.ranks(), one.overhead(), usual]
     if "nccl" in settings.kinds:
         other = _Kind(settings, "nccl")
         made += [_build(settings, "nccl"), other.version(), *other.ranks(("nccl-version",))]

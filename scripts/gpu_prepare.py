@@ -36,7 +36,8 @@ PACKAGES = (
     "cffi",
     "pycparser",
 )
-PLATFORMS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014", "manylinux1")
+# pip matches each exactly. The other machine's C library is at least that of manylinux_2_28.
+PLATFORMS = (*(f"manylinux_2_{n}" for n in range(28, 16, -1)), "manylinux2014", "manylinux1")
 
 
 class PrepareError(RuntimeError):
@@ -112,7 +113,7 @@ def bring_nccl(carry: Path, version: str) -> None:
 def missing(carry: Path) -> list[str]:
     """What is not there, each with what it means."""
     found = []
-    if not (carry / gpu_build.SDIST).is_file():
+    if not any((carry / name).is_file() for name in (gpu_build.SDIST, gpu_build.BUILT)):
         found.append(f"{gpu_build.SDIST}: Horovod cannot be built")
     there = {path.name.split("-")[0].lower() for path in (carry / "wheels").glob("*.whl")}
     wheels = [name for name in PACKAGES if name.replace("-", "_") not in there]

@@ -60,8 +60,11 @@ def due(stages: Sequence[Stage], results: Results, again: Collection[str]) -> li
     wanted: set[str] = set()
     needed: set[str] = set()
     for stage in reversed(stages):
-        anew = not results.has(stage.name) or stage.name in again
-        passed = results.has(stage.name) and results.outcomes[stage.name].status == PASSED
+        status = results.outcomes[stage.name].status if results.has(stage.name) else ""
+        # What a build had made when it was stopped is still there: it goes on from there.
+        unfinished = status == TIMED_OUT and stage.makes is not None
+        anew = not status or unfinished or stage.name in again
+        passed = status == PASSED
         if anew or (passed and stage.name in needed and not stage.made()):
             wanted.add(stage.name)
             needed.update(stage.needs)

@@ -112,6 +112,14 @@ def test_what_is_gone_is_made_again_where_somebody_needs_it(
     assert [one.name for one in stages.due(all_of, found, ("test",))] == ["test"]
 
 
+def test_a_build_that_was_stopped_goes_on_and_a_test_does_not(
+    stages: ModuleType, results: ModuleType, found: Any, tmp_path: Path
+) -> None:
+    all_of = [stage(stages, "build", makes=tmp_path / "venv"), stage(stages, "test")]
+    run(stages, all_of, found, Clock(results, dict.fromkeys(("build", "test"), results.TIMED_OUT)))
+    assert [one.name for one in stages.due(all_of, found, ())] == ["build"]
+
+
 def program(text: str) -> tuple[str, ...]:
     return sys.executable, "-c", text
 

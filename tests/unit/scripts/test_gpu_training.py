@@ -53,4 +53,7 @@ def test_distance_is_relative_to_a_tensors_largest_element(training: ModuleType)
     theirs.weight.data.copy_(torch.tensor([[100.0, 2.0]]))
     assert training.apart(ours, theirs) == pytest.approx(0.01)
     assert training.apart(ours, ours) == 0.0
+    broken = torch.nn.Linear(2, 1, bias=False)
+    broken.weight.data.fill_(float("nan"))
+    assert training.apart(broken, theirs) == float("inf")
     assert training.digest(ours.parameters()) != training.digest(theirs.parameters())
