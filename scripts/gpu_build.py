@@ -187,6 +187,7 @@ def build(place: Place, carry: Path, out: Path) -> dict[str, float]:
     restore_built(place, carry)
     unpack_nccl(place, carry)
     gpu_venv.make(place.python.parent.parent)
+    done = place.done  # of the sources that are copied now
     copy_tree(place.tree)
     took_s["environment"] = time.monotonic() - began_s
     target = capability() if place.kind != "none" else ""
@@ -206,7 +207,7 @@ def build(place: Place, carry: Path, out: Path) -> dict[str, float]:
     if not there:
         keep_extension(place)
     keep_built(place, out)
-    place.done.touch()
+    done.touch()
     return {name: round(seconds, 1) for name, seconds in took_s.items()}
 
 
