@@ -12,7 +12,9 @@ import sys
 import sysconfig
 from pathlib import Path
 
-OUTER = "outer.pth"  # lines of it become part of sys.path, after the environment's own
+# Read at start, after the environment's own packages. Folders that it only named would lack what
+# their own files of this kind do: setuptools brings back distutils so, which horovodrun imports.
+OUTER = "outer.pth"
 
 
 def outer_folders() -> list[str]:
@@ -32,4 +34,5 @@ def make(venv: Path) -> None:
     command = [sys.executable, "-m", "venv", "--without-pip", "--system-site-packages", str(venv)]
     subprocess.run(command, check=True)
     outer = packages_folder(venv) / OUTER
-    outer.write_text("".join(f"{folder}\n" for folder in outer_folders()), encoding="utf-8")
+    lines = [f"import site; site.addsitedir({folder!r})\n" for folder in outer_folders()]
+    outer.write_text("".join(lines), encoding="utf-8")

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.unit.scripts.conftest import load_script
 
 
@@ -24,6 +26,19 @@ def test_packages_of_the_outer_one_are_there_and_pip_installs_inside(tmp_path: P
     assert Path(prefix) == inner
     assert Path(own).is_relative_to(inner)
     assert Path(outer).is_relative_to(sys.prefix)
+
+
+def test_start_up_files_of_the_outer_one_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As that of setuptools, by which distutils is there on Python 3.12."""
+    venv, outer, inner = load_script("gpu_venv"), tmp_path / "outer", tmp_path / "venv"
+    outer.mkdir()
+    (outer / "shim.pth").write_text("import sys; sys.shimmed = True\n")
+    monkeypatch.setattr(venv, "outer_folders", lambda: [str(outer)])
+    venv.make(inner)
+    code = f"import sys; assert sys.shimmed and {str(outer)!r} in sys.path"
+    subprocess.run([str(inner / "bin" / "python"), "-c", code], check=True)
 
 
 def make_wheel(path: Path) -> None:
