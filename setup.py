@@ -275,6 +275,7 @@ def make_extension(build_temp: Path) -> Any:
     system += cuda["includes"] + mpi_includes(build)
     # Horovod's interface returns const scalars by value, and whoever overrides it must do so too.
     flags = ["-O3", "-g0", "-Wall", "-Wextra", "-Wno-ignored-qualifiers", "-fvisibility=hidden"]
+    flags.append("-std=c++20")  # torch 2.11 would compile it as C++17
     flags += ["-Werror"] if os.environ.get("DEFT_WERROR") == "1" else []
     # -isystem of a folder overrides torch's -I of it: no warnings from headers of others.
     flags += [word for folder in system for word in ("-isystem", folder)]

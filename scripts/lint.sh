@@ -54,7 +54,8 @@ lint_python() {
     scripts/bench_picture.py scripts/bench_predicted.py scripts/bench_ranks.py \
     scripts/bench_prediction.py scripts/bench_report.py scripts/bench_rivals.py \
     scripts/bench_target.py scripts/target_*.py \
-    scripts/cluster.py scripts/convergence*.py scripts/cubin_report.py scripts/facts.py scripts/jobs.py \
+    scripts/cluster.py scripts/convergence*.py scripts/cubin_report.py scripts/facts.py \
+    scripts/gpu_*.py scripts/jobs.py \
     scripts/model_shapes.py scripts/reproduc*.py scripts/workloads.py
   check "import-linter" lint-imports
   check "codespell" codespell deft_horovod csrc tests scripts docs .ci setup.py pyproject.toml ./*.md

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All tests: scripts/test.sh [unit|browser|cpp|parallel|cluster|all] [options of pytest]. Sets up first.
+# All tests: scripts/test.sh [unit|browser|cpp|parallel|cluster|gpu|all] [options of pytest]. Sets up first.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -10,7 +10,7 @@ results="$root/build/test-results"
 broken=0
 
 case "$suite" in
-  unit | browser | cpp | parallel | cluster | all) ;;
+  unit | browser | cpp | parallel | cluster | gpu | all) ;;
   *) sed -n '2s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac
 
@@ -126,4 +126,5 @@ case "$suite" in browser | all) run_pytest browser "$@" ;; esac
 case "$suite" in cpp | all) run_cpp ;; esac
 case "$suite" in parallel | all) run_pytest parallel "$@" ;; esac
 case "$suite" in cluster | all) run_pytest cluster "$@" ;; esac
+case "$suite" in gpu | all) run_pytest gpu "$@" ;; esac
 summary

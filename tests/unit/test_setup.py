@@ -132,6 +132,21 @@ class TestSetupProbe:
         assert macros["DEFT_HOROVOD_CUDA"] == "1"
         assert macros["DEFT_HOROVOD_NCCL"] == "0"
 
+    def test_standard_is_ours_whatever_torch_compiles_as(
+        self, module: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        none = {"sources": [], "objects": [], "link": [], "includes": []}
+        build = module.HorovodBuild(cuda=False, nccl=False, mpi=False, gloo=True, nvtx=False)
+        for name, value in {
+            "horovod_library": tmp_path,
+            "probe_horovod": build,
+            "ensure_source": tmp_path,
+            "cuda_parts": none,
+        }.items():
+            monkeypatch.setattr(module, name, lambda *_, answer=value: answer)
+        extension = module.make_extension(tmp_path)
+        assert "-std=c++20" in extension.extra_compile_args["cxx"]
+
     def test_forced_cuda_without_nvcc(
         self, module: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:

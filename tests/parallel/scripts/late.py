@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import horovod.torch as stock
 import torch
+from device import DEVICE
 from late_plans import Late, LateJob, Make, Reference, adamw, plan_of, sgd
 from training import assert_equal_models, equal_on_all_ranks, loss_of, mlp
 from twins import main
@@ -225,7 +226,7 @@ def case_a_loss_scale_is_that_of_the_gradients_own_step() -> None:
     """The scale doubles all the time; powers of two leave no trace in the result."""
     for timings in (DELAYED, MIXED):
         job = Job([late if late.merged == 1 else Late(delay=1) for late in timings])
-        scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=1)
+        scaler = torch.amp.GradScaler(DEVICE.type, init_scale=4.0, growth_interval=1)
         for step in range(STEPS):
             _scaled(job, scaler)
             job.reference.train(1)
@@ -238,7 +239,7 @@ def case_a_loss_scale_is_that_of_the_gradients_own_step() -> None:
 
 def case_an_overflow_is_dropped_on_all_ranks() -> None:
     job = Job(DELAYED)
-    scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=1000)
+    scaler = torch.amp.GradScaler(DEVICE.type, init_scale=4.0, growth_interval=1000)
     for step in range(6):
         _scaled(job, scaler, poison=step == 2 and stock.rank() == 1)
         assert equal_on_all_ranks(job.model.parameters())
@@ -250,7 +251,7 @@ def case_an_overflow_is_dropped_on_all_ranks() -> None:
 
 def case_unscaling_by_hand_is_refused() -> None:
     job = Job(DELAYED)
-    scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+    scaler = torch.amp.GradScaler(DEVICE.type, init_scale=4.0)
     _scaled(job, scaler)
     scaler.scale(loss_of(job.model, job.data.next())).backward()
     scaler.unscale_(job.optimizer)

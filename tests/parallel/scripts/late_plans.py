@@ -10,6 +10,7 @@ from typing import Any
 
 import horovod.torch as stock
 import torch
+from device import DEVICE
 from torch import nn
 from training import Data, loss_of, mlp
 
@@ -49,7 +50,7 @@ def generations(late: Late, bucket: int, period: int) -> list[Generation]:
 def plan_of(model: nn.Module, timings: Sequence[Late], links: Sequence[str] = ("horovod",)) -> Plan:
     """One bucket for each parameter; the last parameter's gradient is ready first."""
     named = list(model.named_parameters())
-    parameters = [Parameter(n, p.numel(), "float32", "float32", "cpu") for n, p in named]
+    parameters = [Parameter(n, p.numel(), "float32", "float32", DEVICE.type) for n, p in named]
     layout = lay_out(parameters, list(reversed(range(len(parameters)))))
     period = max(late.merged for late in timings)
     buckets, made, tasks = [], [], []

@@ -11,10 +11,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+Case = Callable[[], Any]
+
 
 def options() -> Any:
     """What the test passed to ``run_ranks(options=...)``."""
     return json.loads(os.environ.get("PARALLEL_OPTIONS", "null"))
+
+
+def chosen(cases: Mapping[str, Case]) -> dict[str, Case]:
+    """All cases, or those that the test has named: ``options={"cases": [...]}``."""
+    names = (options() or {}).get("cases") or list(cases)
+    return {name: cases[name] for name in names}
 
 
 def report(result: Any) -> None:
@@ -24,9 +32,6 @@ def report(result: Any) -> None:
     temporary = path.with_suffix(f".{os.getpid()}.tmp")
     temporary.write_text(json.dumps(result))
     temporary.replace(path)
-
-
-Case = Callable[[], Any]
 
 
 # A case that takes a policy runs with each of these ("auto" lets some of them take turns).

@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 from failing import caught
 from patience import wait_patiently
-from reporting import cases_in, run_cases
+from reporting import cases_in, chosen, run_cases
 from training import Data, assert_equal_models, digest, equal_on_all_ranks, loss_of, make_model
 from twins import stock_of
 from two_links import Trainer, channel_of
@@ -296,7 +296,8 @@ def main() -> None:
     torch.set_num_threads(1)
     wait_patiently()
     cases = cases_in(globals())
-    run_cases({**cases, "only_some_of_the_ranks": lambda: case_only_some_of_the_ranks(sets)})
+    with_sets = {"only_some_of_the_ranks": lambda: case_only_some_of_the_ranks(sets)}
+    run_cases(chosen({**cases, **with_sets}))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 import horovod.torch as stock
 import torch
+from device import DEVICE
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
@@ -45,14 +46,15 @@ class Mixed(nn.Module):
 
 def mlp(seed: int = 0) -> nn.Sequential:
     torch.manual_seed(seed)
-    return nn.Sequential(
+    layers = nn.Sequential(
         nn.Linear(WIDTH, 33), nn.Tanh(), nn.Linear(33, 32), nn.Tanh(), nn.Linear(32, CLASSES)
     )
+    return layers.to(DEVICE)
 
 
 def cnn(seed: int = 0) -> nn.Sequential:
     torch.manual_seed(seed)
-    return nn.Sequential(
+    layers = nn.Sequential(
         nn.Conv2d(3, 5, 3),
         nn.BatchNorm2d(5),
         nn.Tanh(),
@@ -63,6 +65,7 @@ def cnn(seed: int = 0) -> nn.Sequential:
         nn.Flatten(),
         nn.Linear(6, CLASSES),
     )
+    return layers.to(DEVICE)
 
 
 def make_model(kind: str) -> nn.Module:
@@ -76,7 +79,7 @@ def make_model(kind: str) -> nn.Module:
         "tied": Tied,
         "mixed": Mixed,
     }
-    return makers[kind]()
+    return makers[kind]().to(DEVICE)
 
 
 class Data:
@@ -89,6 +92,11 @@ class Data:
         self._generator = torch.Generator().manual_seed(1000 + seed)
 
     def next(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The same values on every device."""
+        inputs, targets = self._on_host()
+        return inputs.to(DEVICE), targets.to(DEVICE)
+
+    def _on_host(self) -> tuple[torch.Tensor, torch.Tensor]:
         def normal(*shape: int) -> torch.Tensor:
             return torch.randn(*shape, generator=self._generator)
 
@@ -117,7 +125,8 @@ def digest(tensors: Iterable[torch.Tensor]) -> str:
     """SHA-256 of the bytes of all tensors."""
     state = hashlib.sha256()
     for tensor in tensors:
-        state.update(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        flat = tensor.detach().cpu().contiguous().reshape(-1)
+        state.update(flat.view(torch.uint8).numpy().tobytes())
     return state.hexdigest()
 
 

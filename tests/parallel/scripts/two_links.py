@@ -7,6 +7,7 @@ from typing import Any
 
 import horovod.torch as stock
 import torch
+from device import DEVICE
 from torch import nn
 
 from deft_horovod import policies
@@ -37,7 +38,7 @@ def plan_of(model: nn.Module, names: Sequence[str] = NAMES) -> Plan:
     parameters = []
     for name, tensor in model.named_parameters():
         dtype = str(tensor.dtype).removeprefix("torch.")
-        parameters.append(Parameter(name, tensor.numel(), dtype, dtype, "cpu"))
+        parameters.append(Parameter(name, tensor.numel(), dtype, dtype, DEVICE.type))
     sizes = {"policy": "bucket", "bucket_bytes": 2048, "first_bucket_bytes": 1024}
     request = Request(
         parameters=tuple(parameters),
