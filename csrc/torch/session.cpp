@@ -169,8 +169,10 @@ Message Session::message(std::int32_t task, std::int32_t buffer) const {
 
 void Session::collect(std::size_t index, const at::Tensor* gradient) {
   if (!options_.together.value_or(!arena(0, index).on_host())) {
+    const auto slot = static_cast<std::int32_t>(index);
     pack_one(index, gradient);
-    announce({static_cast<std::int32_t>(index)});
+    record({slot});
+    executor_->slot_ready(slot);
     return;
   }
   Held held{static_cast<std::int32_t>(index), {}, std::nullopt};
@@ -183,7 +185,8 @@ void Session::collect(std::size_t index, const at::Tensor* gradient) {
   pack_together(full);
   std::vector<std::int32_t> slots;
   for (const Held& one : full) slots.push_back(one.slot);
-  announce(slots);
+  record(slots);
+  for (const std::int32_t packed : slots) executor_->slot_ready(packed);
 }
 
 // Generations of all buckets of one parameter agree (checked at start), so its first target stands
@@ -230,18 +233,16 @@ void Session::pack_together(const std::vector<Held>& held) {
   pack_all(from, to, 1.0, mode);
 }
 
-void Session::announce(const std::vector<std::int32_t>& slots) {
-  std::set<DeviceSignal*> signals;
+void Session::record(const std::vector<std::int32_t>& slots) {
+  std::set<std::pair<std::int32_t, std::int32_t>> recorded;  // buffer and bucket
   for (const std::int32_t slot : slots) {
+    if (arena(0, static_cast<std::size_t>(slot)).on_host()) continue;
     for (const PackTarget& target : executor_->targets(slot)) {
+      if (!recorded.emplace(target.buffer, target.bucket).second) continue;
       const auto& of_buffer = signals_[static_cast<std::size_t>(target.buffer)];
-      signals.insert(of_buffer[static_cast<std::size_t>(target.bucket)].get());
+      of_buffer[static_cast<std::size_t>(target.bucket)]->record();
     }
   }
-  for (DeviceSignal* signal : signals) {
-    if (signal != nullptr) signal->record();
-  }
-  for (const std::int32_t slot : slots) executor_->slot_ready(slot);
 }
 
 void Session::on_gradient(std::size_t index, const at::Tensor& gradient) {

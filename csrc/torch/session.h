@@ -81,7 +81,8 @@ class Session final : public GradientSink, public std::enable_shared_from_this<S
   void collect(std::size_t index, const at::Tensor* gradient);
   void pack_one(std::size_t index, const at::Tensor* gradient);
   void pack_together(const std::vector<Held>& held);
-  void announce(const std::vector<std::int32_t>& slots);  // packed: their buckets may leave
+  // Behind what has packed these, for all of their buckets.
+  void record(const std::vector<std::int32_t>& slots);
   // Of all parameters that have a part in these generations, by slot; headers of others are empty.
   [[nodiscard]] std::vector<Header> headers(const std::vector<Due>& dues) const;
   [[nodiscard]] Arena& arena(std::int32_t buffer, std::size_t slot);
