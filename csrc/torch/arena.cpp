@@ -52,7 +52,7 @@ Arena::Arena(const ArenaSpec& spec, const at::Device& device, std::vector<SlotSp
 }
 
 void Arena::say(std::int64_t header_elements) {
-  at::Tensor all = at::zeros({4, header_elements}, at::kDouble);
+  const at::Tensor all = at::zeros({4, header_elements}, at::kDouble);
   for (std::int64_t row = 0; row < 4; ++row) {
     all[row][0] = row / 2;
     all[row][1] = row % 2;

@@ -24,7 +24,8 @@ std::vector<Held> Gathering::add(Held held) {
     for (const std::int32_t member : members) {
       auto& waiting = waiting_[static_cast<std::size_t>(member)];
       if (!waiting.has_value()) continue;  // packed with another bucket
-      full.push_back(*std::exchange(waiting, std::nullopt));
+      full.push_back(std::move(*waiting));
+      waiting.reset();
     }
   }
   return full;

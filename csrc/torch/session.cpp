@@ -19,15 +19,15 @@ namespace deft {
 
 namespace {
 
-std::optional<c10::Stream> stream_now(const c10::Device& device) {
-  if (device.is_cpu()) return std::nullopt;
+// The calling thread's current one.
+c10::Stream stream_now(const c10::Device& device) {
   return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
 }
 
 // The current stream waits for the one that computes the gradient, and its memory for both.
 void join_stream(const Held& held) {
   if (!held.stream.has_value()) return;
-  const c10::Stream here = *stream_now(held.stream->device());
+  const c10::Stream here = stream_now(held.stream->device());
   if (here == *held.stream) return;
   c10::Event computed(held.stream->device_type());
   computed.record(*held.stream);
@@ -178,12 +178,13 @@ void Session::collect(std::size_t index, const at::Tensor* gradient) {
   Held held{static_cast<std::int32_t>(index), {}, std::nullopt};
   if (gradient != nullptr) {
     held.gradient = *gradient;
-    held.stream = stream_now(gradient->device());
+    if (!gradient->is_cpu()) held.stream = stream_now(gradient->device());
   }
   const std::vector<Held> full = gathering_->add(std::move(held));
   if (full.empty()) return;
   pack_together(full);
   std::vector<std::int32_t> slots;
+  slots.reserve(full.size());
   for (const Held& one : full) slots.push_back(one.slot);
   record(slots);
   for (const std::int32_t packed : slots) executor_->slot_ready(packed);
