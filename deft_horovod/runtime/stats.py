@@ -73,7 +73,15 @@ class StepClock:
 
 def step_stats(clock: StepClock, planned: PlannedReducer | None) -> dict[str, Any]:
     """Everything ``stats()`` says about steps and links; docs/metrics.md explains each number."""
-    stats: dict[str, Any] = {"steps": clock.steps, **clock.medians()}
+    stats: dict[str, Any] = {
+        "steps": clock.steps,
+        **clock.medians(),
+        "plan": None,
+        "late": False,
+        "correction": "none",
+        "prediction": None,
+        "buffer_bytes": 0,
+    }
     links: dict[str, dict[str, int]] = {}
     if planned is not None:
         stats["plan"] = planned.plan.hash()

@@ -57,7 +57,7 @@ def trained(arm: dict[str, Any]) -> dict[str, Any]:
         if not bool((parameter == -(total + number * STEPS)).all())
     ]
     links = [name for name, link in stats["links"].items() if link["messages"]]
-    return {"wrong": wrong, "late": bool(stats.get("late")), "links": links}
+    return {"wrong": wrong, "late": stats["late"], "links": links}
 
 
 def fastest_s(operation: Any) -> float:

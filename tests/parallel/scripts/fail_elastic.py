@@ -105,7 +105,7 @@ def main() -> None:
         "parameters": flat(model),
         "expected": reference(state.step),
         "plans": optimizer.stats()["plans"],
-        "late": optimizer.stats().get("late"),
+        "late": optimizer.stats()["late"],
         "dropped": optimizer.stats().get("dropped"),
     }
     report(found)

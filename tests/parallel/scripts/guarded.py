@@ -167,6 +167,15 @@ def case_auto_has_a_budget() -> None:
     job.check()
 
 
+def case_auto_that_keeps_stock_says_that_nothing_is_late() -> None:
+    job = Job("auto", trial_steps=2, trial_rounds=1, min_gain=1.0)
+    job.train(80, turning=False)
+    stats = job.optimizer.stats()
+    assert (stats["phase"], stats["running"], stats["plan"]) == ("settled", "stock", None), stats
+    assert not job.late
+    job.check()
+
+
 def case_exact_training_is_not_watched() -> None:
     job = Job("least_stale", max_delay=0, accuracy_budget=BUDGET)
     job.train(20, turning=True)

@@ -102,7 +102,7 @@ def case_auto_tries_all_and_stays_equal_to_stock() -> None:
 def case_deft_opts_in_and_waits_for_the_warm_up() -> None:
     job = Job("deft", warmup_steps=12)
     for step in range(12):
-        assert not job.optimizer.stats().get("late", False), step
+        assert not job.optimizer.stats()["late"], step
         job.train(1)
     job.check("before the warm-up was over")
     job.train(20, reference=False)

@@ -119,3 +119,10 @@ def test_totals_are_the_sum_of_the_links(time):
 def test_without_a_plan_nothing_was_sent(time):
     found = step_stats(StepClock(), None)
     assert (found["bytes"], found["messages"], found["links"]) == (0, 0, {})
+    assert (found["plan"], found["buffer_bytes"]) == (None, 0)
+    assert (found["late"], found["correction"], found["prediction"]) == (False, "none", None)
+
+
+def test_the_keys_do_not_depend_on_what_runs(time):
+    planned = step_stats(StepClock(), FakePlanned([]))
+    assert planned.keys() == step_stats(StepClock(), None).keys()
