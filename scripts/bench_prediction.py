@@ -79,7 +79,7 @@ def look(watch: GradientWatch, step: int, model: nn.Module) -> float:
     """Seconds that it takes to look at the gradients of a step, own and averaged."""
     gradients = [p.grad for p in model.parameters()]
     began = time.perf_counter()
-    watch.own(step, gradients)
+    watch.note_own(step, gradients)
     watch.arrived(step, gradients, watch.pieces)
     return time.perf_counter() - began
 

@@ -303,7 +303,7 @@ std::vector<Header> Session::headers(const std::vector<Due>& dues) const {
   return found;
 }
 
-void Session::install(const std::vector<Due>& dues) {
+bool Session::install(const std::vector<Due>& dues) {
   const std::vector<Header> facts = headers(dues);
   Tensors arrived;
   Tensors gradients;
@@ -337,10 +337,6 @@ void Session::install(const std::vector<Due>& dues) {
     }
   }
   unpack_all(arrived, gradients);
-}
-
-bool Session::attention(const std::vector<Due>& dues) const {
-  const std::vector<Header> facts = headers(dues);
   return std::any_of(facts.begin(), facts.end(),
                      [](const Header& header) { return header.attention > 0.0; });
 }

@@ -58,7 +58,7 @@ class GradientWatch:
         self._strides = {s: -(-members[s].tensor.numel() // _ELEMENTS) for s in chosen}
         self.pieces = {slot: holds[slot] for slot in chosen}
 
-    def own(self, step: int, gradients: Sequence[torch.Tensor | None]) -> None:
+    def note_own(self, step: int, gradients: Sequence[torch.Tensor | None]) -> None:
         """What this rank has contributed in a step, by slot."""
         samples = self._samples(gradients, self._strides)
         if samples:

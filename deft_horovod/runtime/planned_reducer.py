@@ -116,10 +116,9 @@ class PlannedReducer:
         self.lift()
         self.session.close_step()
         dues = self.session.due()
-        if self.prediction is not None:
-            self.prediction.note_own(self.session.step, [m.tensor.grad for m in self.members])
-        if self.watch is not None:
-            self.watch.own(self.session.step, [m.tensor.grad for m in self.members])
+        for follower in (self.prediction, self.watch):
+            if follower is not None:
+                follower.note_own(self.session.step, [m.tensor.grad for m in self.members])
         if self.late:
             # What is applied at this boundary is decided by the plan: the gradients of this step
             # were packed, and only what is due comes back.
@@ -146,8 +145,7 @@ class PlannedReducer:
             return
         with self._clock.exposed():
             self._waiter.wait(dues)
-        self._install(dues)
-        self._attention = self._attention or self.session.attention(dues)
+        self._attention = self._install(dues) or self._attention
         self.session.release(dues)
 
     def sent(self) -> tuple[Sent, ...]:
@@ -189,18 +187,19 @@ class PlannedReducer:
         """The parameters that have a part in these generations."""
         return {slot for due in dues for slot in self.session.slots_of(due.bucket)}
 
-    def _install(self, dues: Sequence[native.Due]) -> None:
+    def _install(self, dues: Sequence[native.Due]) -> bool:
+        """Returns whether any rank asks for attention."""
         valid = [due for due in dues if _run(due) not in self.void_runs]
         self.dropped += len(dues) - len(valid)
         self.void_runs -= {_run(due) for due in dues}
-        self.session.install(valid)
+        asked = self.session.install(valid)
         if self.watch is not None:
             self._show(self.watch, valid)
-        if not self.route.merging.mean:
-            return
-        for steps in {_steps(due) for due in valid} - {1}:
-            merged = self.members_of(due for due in valid if _steps(due) == steps)
-            divide((self.members[slot].tensor for slot in merged), steps)
+        if self.route.merging.mean:
+            for steps in {_steps(due) for due in valid} - {1}:
+                merged = self.members_of(due for due in valid if _steps(due) == steps)
+                divide((self.members[slot].tensor for slot in merged), steps)
+        return asked
 
     def _show(self, watch: GradientWatch, dues: Iterable[native.Due]) -> None:
         """The averages of single steps."""

@@ -76,9 +76,8 @@ class Rank:
             tensor.grad = None
         dues = self.session.due()
         assert self.session.wait(dues, 20.0) is None
-        self.session.install(dues)
+        asked = self.session.install(dues)
         seen = [None if t.grad is None else t.grad.clone() for t in self.tensors]
-        asked = self.session.attention(dues)
         self.session.release(dues)
         self.session.end_step()
         self.collector.reset()

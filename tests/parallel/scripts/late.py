@@ -98,12 +98,7 @@ def case_mixed_adamw() -> None:
 def _resume_equals_continue(timings: Sequence[Late], make: Make, after: int) -> None:
     job = Job(timings, make)
     job.train(after)
-    model_state = copy.deepcopy(job.model.state_dict())
-    optimizer_state = copy.deepcopy(job.optimizer.state_dict())
-    resumed = mlp(seed=5)
-    other = job.wrap(resumed)
-    resumed.load_state_dict(model_state)
-    other.load_state_dict(optimizer_state)
+    resumed, other = job.resumed()
     ahead = copy.deepcopy(job.data)
     job.train(STEPS)
     job.data = ahead

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -112,6 +113,14 @@ class LateJob:
     def wrap(self, model: nn.Module) -> Any:
         config = {"plan_file": self.file, "correction": self.correction}
         return hvd.DistributedOptimizer(self.make(model), model.named_parameters(), config=config)
+
+    def resumed(self) -> tuple[nn.Module, Any]:
+        """Another model and optimizer that have loaded what these have now."""
+        model = mlp(seed=5)
+        optimizer = self.wrap(model)
+        model.load_state_dict(copy.deepcopy(self.model.state_dict()))
+        optimizer.load_state_dict(copy.deepcopy(self.optimizer.state_dict()))
+        return model, optimizer
 
     def train(self, steps: int, optimizer: Any = None, model: nn.Module | None = None) -> None:
         optimizer, model = optimizer or self.optimizer, model or self.model

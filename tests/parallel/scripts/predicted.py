@@ -213,12 +213,7 @@ def case_after_a_checkpoint_training_goes_on() -> None:
     """The step after it cannot be predicted: the model is first seen in its forward."""
     job = Job(DELAYED, adamw)
     job.train(4)
-    model_state = copy.deepcopy(job.model.state_dict())
-    optimizer_state = copy.deepcopy(job.optimizer.state_dict())
-    resumed = mlp(seed=5)
-    other = job.wrap(resumed)
-    resumed.load_state_dict(model_state)
-    other.load_state_dict(optimizer_state)
+    resumed, other = job.resumed()
     job.train(3, other, resumed)
     other.flush()
     assert equal_on_all_ranks(resumed.parameters())

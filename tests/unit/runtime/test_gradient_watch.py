@@ -50,7 +50,7 @@ def gradients(members, steps, seed=0):
 def show(watch, members, steps, *, pieces=1, seed=0, scale=1.0):
     of_ranks, averages = gradients(members, steps, seed)
     for step in range(steps):
-        watch.own(step, of_ranks[step][0])
+        watch.note_own(step, of_ranks[step][0])
         now = [scale * average for average in averages[step]]
         watch.arrived(step, now, dict.fromkeys(range(len(members)), pieces))
     return of_ranks, averages
@@ -121,7 +121,7 @@ def test_steps_that_do_not_follow_each_other_are_no_pair():
     watch = watch_of(members)
     of_ranks, averages = gradients(members, 4)
     for step in (0, 2):
-        watch.own(step, of_ranks[step][0])
+        watch.note_own(step, of_ranks[step][0])
         watch.arrived(step, averages[step], {0: 1})
     assert watch.seen(1) is None
 
@@ -132,7 +132,7 @@ def test_what_comes_late_belongs_to_its_own_step():
     of_ranks, averages = show(watch, members, 5)
     for step in range(7):
         if step < 5:
-            late.own(step, of_ranks[step][0])
+            late.note_own(step, of_ranks[step][0])
         if step >= 2:
             late.arrived(step - 2, averages[step - 2], {0: 1})
     assert squares(late.seen(1)) == pytest.approx(squares(watch.seen(1)))
@@ -144,7 +144,7 @@ def test_missing_sparse_and_infinite_gradients_are_left_out():
     of_ranks, averages = gradients(members, 5)
     for step in range(5):
         sparse = of_ranks[step][0][1].to_sparse()
-        watch.own(step, [of_ranks[step][0][0], sparse])
+        watch.note_own(step, [of_ranks[step][0][0], sparse])
         now = averages[step][0] * (float("inf") if step == 2 else 1.0)
         watch.arrived(step, [now, None], {0: 1, 1: 1})
     found = watch.seen(1)
