@@ -110,7 +110,8 @@ class Config(BaseModel):
         None,
         ge=0,
         le=64,
-        description="Steps that an update may come late. Unset: 1 for deft and sapipe, else 0.",
+        description="Steps that an update may come late. Unset: 1 for deft and sapipe; for auto 1 "
+        "once the learning rate is half of its highest; else 0.",
     )
     max_merge: int | None = Field(
         None,

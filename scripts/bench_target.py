@@ -6,7 +6,7 @@ would on an accelerator (scripts/target_ranks.py). Stock Horovod sets the target
 validation loss, and 1 %. Finished trainings are kept: started again, it goes on where it was
 stopped. It ends by writing docs/benchmarks/NAME.md, NAME.json and NAME.png.
 
-  bench_target.py                    everything: about 40 minutes
+  bench_target.py                    everything: about 50 minutes
   bench_target.py --seeds 1 --ccr 1  a first look
   bench_target.py --only-report      write the tables of what is there
 """
@@ -36,6 +36,7 @@ _QUICK: Final = {"probe_s": 0.5, "trial_steps": 4}
 ARMS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
         "stock": {"stock": True, "config": {}},
+        "exact": {"stock": False, "config": {**_QUICK, "max_delay": 0}},
         "auto": {"stock": False, "config": {**_QUICK}},
         "late": {"stock": False, "config": {**_QUICK, "max_delay": 1, "max_merge": 2}},
     }

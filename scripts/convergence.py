@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from convergence_calm import calm_section
 from convergence_kept import rates_of, restored, to_data
 from convergence_lateness import Arm
 from convergence_preserver_report import preserver_report
@@ -108,10 +109,11 @@ def report(runs: Iterable[Run], finished: Path, folder: Path, name: str) -> None
         _INTRODUCTION.format(name=name, least=min(seeds), most=max(seeds)),
         "## How close each correction comes to synchronous training",
         summary(found),
+        calm_section(found),
         "## All arms",
         tables(found),
     ]
-    (folder / f"{name}.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
+    (folder / f"{name}.md").write_text("\n\n".join(filter(None, text)) + "\n", encoding="utf-8")
     data = json.dumps(to_data(outcomes), separators=(",", ":")).replace('{"task"', '\n{"task"')
     (folder / f"{name}.json").write_text(data + "\n", encoding="utf-8")
     if name == "final":

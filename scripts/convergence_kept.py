@@ -41,7 +41,8 @@ def restored(runs: Iterable[Run], data: Data) -> dict[Run, dict[str, Any]]:
     for row in data:
         setting = Setting(*(row[name] for name in Setting.__annotations__))
         for one in row["arms"]:
-            arm = Arm(**{name: one[name] for name in Arm.__annotations__})
+            # An option that is newer than the data had its default then.
+            arm = Arm(**{name: one[name] for name in Arm.__annotations__ if name in one})
             losses[setting, arm] = one
     found = {}
     for run in runs:

@@ -42,6 +42,7 @@ class Arm:
     correction: str = "none"
     strength: float = 0.0  # of a correction that has one
     warmup: int = _WARM_UP  # steps without delay
+    below: float = 1.0  # delay only once the learning rate has fallen to this share of its highest
     partial: bool = False  # sums that are not complete yet are predicted as well
     power: float = 0.0  # an update for k steps has k to this power times the learning rate
 
@@ -54,6 +55,8 @@ class Arm:
             parts.append(f"merged by {self.merge}")
         if self.warmup != _WARM_UP:
             parts.append(f"from step {self.warmup} on")
+        if self.below < 1.0:
+            parts.append(f"below {self.below:g} of the rate")
         if self.partial:
             parts.append("with what is not complete")
         if self.power:
@@ -82,8 +85,10 @@ class Lateness:
         late: Sequence[torch.Tensor],
         optimizers: Sequence[torch.optim.Optimizer],
         mean_of_merged: bool,
+        begin: int,
     ) -> None:
         self._arm = arm
+        self._begin = begin  # the first step whose update may be late
         self._late = tuple(late)
         self._optimizers = tuple(optimizers)
         self._mean_of_merged = mean_of_merged
@@ -113,7 +118,7 @@ class Lateness:
 
     def _collect(self, step: int, own: Sequence[Gradients], average: Gradients) -> None:
         arm = self._arm
-        delayed = step >= arm.warmup
+        delayed = step >= self._begin
         parts = [{p: one[p] for p in self._late} for one in own]
         self._collected.append(({p: average[p] for p in self._late}, parts))
         if delayed and len(self._collected) < arm.merge:

@@ -94,7 +94,7 @@ def trials(outcomes: Outcomes) -> list[Trial]:
         turns = {seed: turn_of(outcome, setting.workers) for seed, outcome in exact.items()}
         for arm, of_seeds in arms.items():
             both = of_seeds.keys() & exact.keys()
-            if arm.correction not in _JUDGED or not both:
+            if arm.correction not in _JUDGED or arm.below < 1.0 or not both:
                 continue
             loss, half = _cell(arm, of_seeds).against(_cell(Arm(), exact))
             turn = statistics.fmean(turns[seed] for seed in both)

@@ -144,14 +144,14 @@ def tables(found: Mapping[Setting, Sequence[Cell]]) -> str:
             accuracy = statistics.fmean(cell.accuracies.values())
             said = "" if cell is base else verdict(cell, base)
             lines.append(
-                f"| {cell.arm.name} | {len(cell.losses)} | {_loss(cell)} | "
+                f"| {cell.arm.name} | {len(cell.losses)} | {loss_text(cell)} | "
                 f"{cell.over(base):.2f} | {100 * accuracy:.1f} % | {said} |"
             )
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
 
 
-def _loss(cell: Cell) -> str:
+def loss_text(cell: Cell) -> str:
     if not math.isfinite(cell.mean):
         return "diverged"
     half = f" ± {cell.interval:.3f}" if math.isfinite(cell.interval) else ""
@@ -181,8 +181,8 @@ def summary(found: Mapping[Setting, Sequence[Cell]]) -> str:
         lines.append(
             f"| {key[0].name.rstrip(', ')} | {key[1]} | {len(shares)} | "
             f"{sum(ratio <= _NEAR for ratio in shares)} | {worse} | "
-            f"{verdicts.count('diverged')} | {_share(statistics.median(shares))} | "
-            f"{_share(max(shares))} |"
+            f"{verdicts.count('diverged')} | {ratio_text(statistics.median(shares))} | "
+            f"{ratio_text(max(shares))} |"
         )
     return "\n".join(lines)
 
@@ -190,12 +190,13 @@ def summary(found: Mapping[Setting, Sequence[Cell]]) -> str:
 def _correction(arm: Arm) -> str:
     parts = [_NAMES.get(arm.correction, arm.correction)]
     parts += [f"from step {arm.warmup} on"] if arm.warmup != Arm.warmup else []
+    parts += [f"below {arm.below:g} of the rate"] if arm.below < 1.0 else []
     parts += ["sums too"] if arm.partial else []
     parts += ["rate by k"] if arm.power else []
     return ", ".join(parts)
 
 
-def _share(ratio: float) -> str:
+def ratio_text(ratio: float) -> str:
     return f"{ratio:.2f}" if ratio < 100.0 else "over 100"
 
 
@@ -248,4 +249,6 @@ def _draw_setting(axis: Any, setting: Setting, row: Sequence[Cell]) -> None:
 
 def _situation(arm: Arm) -> str:
     parts = [f"{'all' if arm.late < 0 else 'half'}, {arm.delay} late"]
-    return ", ".join([*parts, f"x{arm.merge}"]) if arm.merge > 1 else parts[0]
+    parts += [f"x{arm.merge}"] if arm.merge > 1 else []
+    parts += ["calm"] if arm.below < 1.0 else []
+    return ", ".join(parts)

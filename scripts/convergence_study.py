@@ -14,6 +14,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from convergence_acco import NAME as ACCO
+from convergence_calm import calm_arms
 from convergence_lateness import Arm
 from convergence_tasks import TASKS
 from convergence_training import OPTIMIZERS, Run
@@ -113,7 +114,7 @@ def final_arms(optimizer: str) -> list[Arm]:
             arms.append(
                 Arm(late, delay, merge, correction, partial=ours and merge > 1, power=power)
             )
-    return arms
+    return [*arms, *calm_arms()]
 
 
 def _each(

@@ -98,7 +98,10 @@ class Training:
         ]
         mean = merging(self.optimizers[0], "auto", run.arm.correction).mean
         in_time = run.arm.correction == ACCO
-        self.lateness = Lateness(run.arm, [] if in_time else self.late, self.optimizers, mean)
+        begin = first_late(run.arm, self.steps)
+        self.lateness = Lateness(
+            run.arm, [] if in_time else self.late, self.optimizers, mean, begin
+        )
         self.trial = TrialStep(self.late, self.optimizers) if in_time else None
         self.halves: list[Gradients] = []  # of this step, one of each worker
 
@@ -165,6 +168,12 @@ def rate_share(done: float) -> float:
     if done < _WARM:
         return (done + _WARM / 10) / (_WARM * 1.1)
     return _LOW + (1.0 - _LOW) * 0.5 * (1.0 + math.cos(math.pi * (done - _WARM) / (1.0 - _WARM)))
+
+
+def first_late(arm: Arm, steps: int) -> int:
+    """The first step of the training whose update may be late."""
+    fallen = (s for s in range(round(_WARM * steps), steps) if rate_share(s / steps) <= arm.below)
+    return max(arm.warmup, next(fallen, steps)) if arm.below < 1.0 else arm.warmup
 
 
 class Statistics:

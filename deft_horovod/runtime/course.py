@@ -19,6 +19,7 @@ from deft_horovod.policies.limits import limits
 from deft_horovod.runtime.job_request import Purpose
 
 _SYNCHRONOUS: Final = "least_stale"
+_LOOKS: Final = 40  # steps
 _CANDIDATES: Final = (STOCK, "bucket", "priority", _SYNCHRONOUS)
 
 
@@ -36,7 +37,7 @@ def itinerary(
     policy: str, config: Config, steps_done: int, purpose: Purpose = "train"
 ) -> tuple[Leg, ...]:
     """The legs that lie ahead. After trials the last leg is still to be chosen."""
-    profiled = max(1, config.profile_warmup_steps) + config.profile_steps
+    profiled = _profile_steps(config)
     if purpose == "profile":
         return (Leg("profile", STOCK, steps=profiled), Leg("settled", STOCK))
     if purpose == "train" and (not policies.get(policy).measures or config.plan_file):
@@ -50,6 +51,16 @@ def itinerary(
         return (*legs, Leg("settled", policy, late=late))
     tried = [Leg("trial", *who, steps=1 + config.trial_steps) for who in _candidates(policy, late)]
     return (*legs, *(leg for _ in range(config.trial_rounds) for leg in tried))
+
+
+def _profile_steps(config: Config) -> int:
+    return max(1, config.profile_warmup_steps) + config.profile_steps
+
+
+def looked_at(config: Config) -> int:
+    """Steps done, for a job whose updates may be late soon for the first time, long after its
+    warm-up: just as many are synchronous yet as it takes to judge by their gradients."""
+    return config.warmup_steps - _profile_steps(config) - _LOOKS
 
 
 def _candidates(policy: str, late: bool) -> list[tuple[str, bool]]:

@@ -311,7 +311,7 @@ class Engine:
             return False
         chosen = {id(member) for member in members}
         rest = tuple(m for m in self._observer.members if id(m) not in chosen)
-        self._pilot.resume()
+        self._pilot.resume(agreement, self._observer)
         self._adopt(Assignment(restored.plan, members, rest))
         if self.planned is not None:
             restored.restore(self.planned, self.scales)
@@ -339,11 +339,17 @@ class Engine:
         if self._observer.outdated(self._members()):
             self._observer.detach()
             self._observer = self._observe()
-        self._pilot.turn(agreement, self._observer, self.planned)
+        # With a scaler the user may unscale gradients, which late updates do not bear.
+        able = self._correction == "local" and not self.scales.asked
+        self._pilot.turn(agreement, self._observer, self.planned, able=able)
         self._adopt(self._assign(agreement))
         if self._pilot.impatient and not self._observer.experienced:
             self._ask_for_attention()  # the order of the new gradients is known after one step
         self.clock.forget()
+
+    @property
+    def _correction(self) -> str:
+        return possible(self.task.correction, self._inner, self._observer.roots)
 
     def _adopt(self, assignment: Assignment) -> None:
         self.epoch += 1
@@ -362,8 +368,8 @@ class Engine:
         if plan is not None:
             name, roots = prefix + plan.hash()[:8], self._observer.roots
             how = merging(self._inner, self.task.config.merge, self.task.correction)
-            correction = possible(self.task.correction, self._inner, roots)
-            route = Route(channel, self._pilot.links.opened, name, deadline_s, how, correction)
+            opened = self._pilot.links.opened
+            route = Route(channel, opened, name, deadline_s, how, self._correction)
             self.planned = PlannedReducer(assignment.planned, plan, route, self.clock)
             self.planned.sent_before = sent or self.planned.sent_before
             slot_of = {id(member): slot for slot, member in enumerate(assignment.planned)}

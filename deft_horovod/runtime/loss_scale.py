@@ -26,12 +26,13 @@ class LossScales:
     """The scale of each step's loss, by the step of the session."""
 
     def __init__(self) -> None:
+        self.asked = False  # a scaler is at work, whether updates come late or not
         self._of_step: dict[int, float] = {}
         self._shown: torch.Tensor | None = None
 
     @property
     def used(self) -> bool:
-        """Whether a scaler is at work."""
+        """Whether a scaler has told a scale."""
         return bool(self._of_step)
 
     def note(self, step: int, scale: torch.Tensor | float | None) -> None:

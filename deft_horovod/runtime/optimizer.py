@@ -66,8 +66,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def _step_supports_amp_scaling(self) -> bool:
         """What GradScaler asks. As a rule it unscales p.grad itself and then calls step(), which is
         right for any inner optimizer; late updates need the scale of an earlier step."""
-        engine = self.__dict__.get("_engine")
-        return engine is not None and engine.handles_scaling
+        engine: Engine | None = self.__dict__.get("_engine")
+        if engine is None:
+            return False
+        engine.scales.asked = True  # nobody but a scaler wants to know
+        return engine.handles_scaling
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ from deft_horovod.policies.limits import budget, limits
 from deft_horovod.profile import LinkCost, Profile
 from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.clock_offset import clock_offset
-from deft_horovod.runtime.course import Course, Leg, choose, slowest
+from deft_horovod.runtime.course import Course, Leg, choose, looked_at, slowest
 from deft_horovod.runtime.drift import Drift
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.gradient_watch import GradientWatch
@@ -36,12 +36,12 @@ from deft_horovod.runtime.planned_reducer import PlannedReducer
 from deft_horovod.runtime.planning import Assignment, Task
 from deft_horovod.runtime.prediction import possible
 from deft_horovod.runtime.profiler import Profiler
+from deft_horovod.runtime.rate_watch import RateWatch
 from deft_horovod.runtime.stats import StepClock
 from deft_horovod.runtime.tracer import Tracer
 from deft_horovod.runtime.trials import comparison
 from deft_horovod.runtime.verdict import lateness_text, verdict
 from deft_horovod.runtime.world import world
-from deft_horovod.solver.link_cost import Sample, fit_link
 from deft_horovod.trace import Line
 
 _LOG: Final = logging.getLogger("deft_horovod")
@@ -71,6 +71,7 @@ class Pilot:
         self._reasons: Counter[str] = Counter()
         self._tracer: Tracer | None = None
         self._guard: Guard | None = None
+        self._rate = RateWatch(inner, task)
         self._warned = False  # that updates may come late
 
     # --- what runs now -----------------------------------------------------------------------
@@ -205,11 +206,13 @@ class Pilot:
             self._profiler.end_boundary()
         if self._subject is not None:
             self._subject.step()
+        rate_changed = self._rate.step()
         self._steps_with_plan += 1
         leg_over = self._course.step(clock.last_step_us)
         wants = changed or strays or self._has_learnt()
         if self.leg.kind == "settled":
             wants = self._settled(clock, planned) or wants
+            wants = wants or rate_changed
         self._wants = self._wants or wants
         if self._guard is not None and self.leg.kind == "settled":
             self._guard.step()
@@ -254,9 +257,15 @@ class Pilot:
         )
 
     def turn(
-        self, agreement: Agreement, observer: Observer, planned: PlannedReducer | None
+        self,
+        agreement: Agreement,
+        observer: Observer,
+        planned: PlannedReducer | None,
+        *,
+        able: bool,
     ) -> None:
-        """Decides what comes next. All ranks are here, and nothing is in flight."""
+        """Decides what comes next. All ranks are here, and nothing is in flight. `able`: nothing
+        that this rank knows speaks against late updates."""
         self.due = False
         asked, self._asked = self._asked, False
         wants, self._wants = self._wants, False
@@ -264,18 +273,28 @@ class Pilot:
         self._drift.restart()
         # The guard knows all it needs: only its plan is another one.
         only_guard = asked and self._guard is not None and not any(agreement.union([wants]))
+        turned = asked and not only_guard and self._rate.agree(agreement, able=able)
+        if turned:
+            self._follow_rate()
+            self._guard = self._new_guard(agreement, observer)
         if asked:
-            self._reasons["accuracy" if only_guard else "asked by a rank"] += 1
+            kinds = (("accuracy", only_guard), ("learning rate", turned), ("asked by a rank", True))
+            self._reasons[next(kind for kind, true in kinds if true)] += 1
         if self.impatient:
-            self._link = _measured(planned) or self._link
+            self._link = (planned.link_cost() if planned is not None else None) or self._link
         elif not asked:
             self._end_leg(agreement, planned)
         elif not only_guard:
-            self._restart(observer)
+            config = self._whole_task.config
+            self._restart(observer, looked_at(config) if turned else config.warmup_steps)
 
-    def _restart(self, observer: Observer) -> None:
+    def _follow_rate(self) -> None:
+        self._whole_task = self._rate.task
+        self._course.config = self._whole_task.config
+
+    def _restart(self, observer: Observer, steps_done: int) -> None:
         """Everything is measured again, stock Horovod first."""
-        self._course.restart(self._whole_task.config.warmup_steps)
+        self._course.restart(steps_done)
         self._profile = None
         self._profiler = None
         if self.leg.kind == "profile":
@@ -323,8 +342,7 @@ class Pilot:
         kept = self._profile if same else None
         steps = self._course.done
         if any(agreement.union([kept is None])) or kept is None:
-            self._restart(observer)
-            self._course.restart(steps)
+            self._restart(observer, steps)
             return
         links = self.links.probe(agreement, self._profiled, halves=self._whole_task.splits)
         size = self._whole_task.channel.process_set.size()
@@ -340,8 +358,11 @@ class Pilot:
             tensors = [member.tensor for member in observer.members]
             self._subject = request.subject(type(self._inner).__name__, tensors)
 
-    def resume(self) -> None:
+    def resume(self, agreement: Agreement, observer: Observer) -> None:
         """A plan was restored: it runs to the end."""
+        self._rate.resume()
+        self._follow_rate()
+        self._guard = self._new_guard(agreement, observer)
         self._course.legs = (Leg("settled", self._whole_task.policy.name, late=True),)
 
     def rejoin(self, agreement: Agreement) -> None:
@@ -357,6 +378,8 @@ class Pilot:
         self._steps_with_plan = 0
         self._drift.restart()
         self.links.close()
+        self._rate.forget()
+        self._follow_rate()
         if self._profiler is not None:
             self._profiler.detach()
             self._profiler = None
@@ -374,10 +397,3 @@ class Pilot:
                 for (name, late), us in self._course.trials.items()
             },
         }
-
-
-def _measured(planned: PlannedReducer | None) -> LinkCost | None:
-    if planned is None:
-        return None
-    records = planned.take_records()
-    return fit_link([Sample(r.bytes, r.sent_us, r.done_us) for r in records])

@@ -13,12 +13,14 @@ import torch
 
 from deft_horovod.errors import NotSupportedError, explain
 from deft_horovod.plan import Plan
+from deft_horovod.profile import LinkCost
 from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.members import Member
 from deft_horovod.runtime.merging import Merging, divide
 from deft_horovod.runtime.stats import StepClock
 from deft_horovod.runtime.waits import Waiter
+from deft_horovod.solver.link_cost import Sample, fit_link
 
 if TYPE_CHECKING:
     from deft_horovod.runtime.gradient_watch import GradientWatch
@@ -167,6 +169,11 @@ class PlannedReducer:
         taken = [*self._records]
         self._records.clear()
         return taken
+
+    def link_cost(self) -> LinkCost | None:
+        """What the messages since the last look say of the link; None: too little."""
+        records = self.take_records()
+        return fit_link([Sample(r.bytes, r.sent_us, r.done_us) for r in records])
 
     def tensors_by_rate(self, dues: Iterable[native.Due]) -> dict[int, list[torch.Tensor]]:
         """The parameters that have a part in these generations, each once, by how many times the

@@ -50,6 +50,11 @@ class Job:
         )
         self.plain = torch.optim.SGD(self.reference.parameters(), lr=1e-3)
 
+    def set_rate(self, lr: float) -> None:
+        self.optimizer.flush()  # what is on its way would be applied with the new one
+        for optimizer in (self.optimizer, self.plain):
+            optimizer.param_groups[0]["lr"] = lr
+
     def train(self, steps: int, *, turning: bool) -> None:
         for _ in range(steps):
             sign = -1.0 if turning and self.step % 2 else 1.0
@@ -173,6 +178,71 @@ def case_auto_that_keeps_stock_says_that_nothing_is_late() -> None:
     stats = job.optimizer.stats()
     assert (stats["phase"], stats["running"], stats["plan"]) == ("settled", "stock", None), stats
     assert not job.late
+    job.check()
+
+
+def case_auto_tries_late_updates_once_the_learning_rate_is_low() -> None:
+    job = Job("auto", trial_steps=2, trial_rounds=1, max_delay=None, max_merge=None, drift_steps=2)
+
+    def tried() -> bool:
+        stats = job.optimizer.stats()
+        assert stats["phase"] == "settled", stats
+        late = "least_stale (late)" in stats["trials_us"]
+        # Once it may be late its gradients are watched.
+        assert late == (stats["accuracy"] is not None), stats
+        assert late or not stats["late"], stats
+        replans = [float(late), float(stats["replans"].get("learning rate", 0))]
+        assert all(row == replans for row in gathered(replans))
+        return late
+
+    job.train(40, turning=False)
+    assert not tried()
+    job.set_rate(0.4e-3)
+    job.train(100, turning=False)
+    assert tried()
+    assert job.accuracy()["verdicts"]["kept"] >= 1
+    job.set_rate(1e-3)
+    job.train(60, turning=False)
+    assert not tried()
+    job.set_rate(0.1e-3)
+    job.train(100, turning=False)
+    assert not tried(), "an up and down is no end of training"
+    assert job.optimizer.stats()["replans"]["learning rate"] == 2
+    job.check()
+
+
+def case_auto_stays_exact_where_late_updates_are_forbidden() -> None:
+    for config in ({"max_delay": 0}, {"max_delay": None, "accuracy_budget": 0.0}):
+        job = Job("auto", trial_steps=2, trial_rounds=1, **config)
+        job.train(40, turning=False)
+        job.set_rate(0.1e-3)
+        job.train(60, turning=False)
+        stats = job.optimizer.stats()
+        assert (stats["accuracy"], stats["late"]) == (None, False), stats
+        assert "learning rate" not in stats["replans"], stats
+        job.check()
+
+
+def case_auto_stays_exact_with_a_loss_scaler() -> None:
+    """Whoever unscales gradients, to clip them, would need the scale of another step."""
+    job = Job("auto", trial_steps=2, trial_rounds=1, max_delay=None, max_merge=None, drift_steps=2)
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=1000)
+    for step in range(100):
+        if step == 40:
+            job.set_rate(0.1e-3)
+        job.optimizer.zero_grad()
+        scaler.scale(job.model(job.base)).backward()
+        job.optimizer.synchronize()
+        scaler.unscale_(job.optimizer)
+        with job.optimizer.skip_synchronize():
+            scaler.step(job.optimizer)
+        scaler.update()
+        job.plain.zero_grad()
+        job.reference(job.base).backward()
+        job.plain.step()
+    stats = job.optimizer.stats()
+    assert (stats["phase"], stats["accuracy"], stats["late"]) == ("settled", None, False), stats
+    assert "learning rate" not in stats["replans"], stats
     job.check()
 
 

@@ -17,6 +17,12 @@ class Solo:
     def share(self, text):
         return text
 
+    def gather(self, numbers):
+        return [list(numbers)]
+
+    def union(self, flags):
+        return list(flags)
+
     def require_equal(self, facts):
         """It agrees with itself."""
 
@@ -53,6 +59,12 @@ class Member:
 
     def share(self, text):
         return self._meeting.exchange(self.rank, text)[0]
+
+    def gather(self, numbers):
+        return self._meeting.exchange(self.rank, list(numbers))
+
+    def union(self, flags):
+        return [any(of_ranks) for of_ranks in zip(*self.gather(flags), strict=True)]
 
     def require_equal(self, facts):
         everyone = self._meeting.exchange(self.rank, facts)

@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 from deft_horovod import policies
 from deft_horovod.comparison import STOCK
 from deft_horovod.config import Config
-from deft_horovod.runtime.course import Course, Leg, choose, itinerary, limits, slowest
+from deft_horovod.runtime.course import (
+    Course,
+    Leg,
+    choose,
+    itinerary,
+    limits,
+    looked_at,
+    slowest,
+)
 
 MEASURED = [name for name, policy in policies.registry().items() if policy.measures]
 DIRECT = [name for name, policy in policies.registry().items() if not policy.measures]
@@ -50,6 +58,16 @@ def test_the_profile_comes_first_and_nothing_is_late_before_the_warm_up_is_over(
             assert steps >= config.warmup_steps
         steps += leg.steps
     assert all(leg.steps > 0 for leg in legs[:-1])
+
+
+@given(options)
+def test_before_a_job_is_late_for_the_first_time_its_gradients_are_looked_at(given_options):
+    """Whatever the warm-up was, it is long over."""
+    config = Config(**{**given_options, "max_delay": 1})
+    legs = itinerary("auto", config, looked_at(config))
+    assert (legs[1].kind, legs[1].policy, legs[1].late) == ("warmup", "least_stale", False)
+    assert legs[1].steps >= 20
+    assert looked_at(config) < config.warmup_steps
 
 
 @given(options, st.floats(1, 1e6))

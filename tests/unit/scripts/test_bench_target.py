@@ -21,16 +21,17 @@ def test_links_are_as_slow_as_the_ratio_says():
 
 def test_every_arm_trains_with_every_seed_and_ratio(options):
     jobs = bench_target.plan(options)
-    assert len({job.path for job in jobs}) == len(jobs) == 3 * 2 * 2
+    assert len({job.path for job in jobs}) == len(jobs) == 4 * 2 * 2
     assert [job.options["seed"] for job in jobs] == sorted(job.options["seed"] for job in jobs)
     by_point = {(o["seed"], o["ccr"]): o["rate_mbit"] for o in (job.options for job in jobs)}
     assert len(by_point) == 4
 
 
-def test_only_one_arm_is_stock_and_only_one_may_be_late(options):
+def test_only_one_arm_is_stock_and_one_says_how_late_it_may_be(options):
     arms = {job.options["name"]: job.options["arm"] for job in bench_target.plan(options)}
     assert {name for name, arm in arms.items() if arm["stock"]} == {"stock"}
-    assert {name for name, arm in arms.items() if "max_delay" in arm["config"]} == {"late"}
+    late = {name: arm["config"].get("max_delay") for name, arm in arms.items()}
+    assert late == {"stock": None, "exact": 0, "auto": None, "late": 1}
 
 
 def test_what_is_there_is_not_trained_again(options):

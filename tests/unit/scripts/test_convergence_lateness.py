@@ -17,7 +17,9 @@ class Quadratics:
         self.minima = torch.randn(WORKERS, 4, generator=generator, dtype=torch.float64)
         self.x = torch.randn(4, generator=generator, dtype=torch.float64, requires_grad=True)
         optimizer = torch.optim.SGD([self.x], lr=lr, momentum=momentum)
-        self.lateness = Lateness(arm, [self.x] if arm.late else [], [optimizer], False)
+        self.lateness = Lateness(
+            arm, [self.x] if arm.late else [], [optimizer], False, begin=arm.warmup
+        )
         self.step = 0
 
     def train(self, steps):

@@ -105,3 +105,8 @@ def test_auto_takes_what_was_trained():
     ((_, _, mine, said),) = auto(outcomes({SYNCHRONOUS: [1.0, 1.0], HALF: [2.0]}, 0.1))
     assert dict(said) == {"half late": 1, "synchronous": 1}
     assert mine.losses == {1: 2.0, 2: 1.0}
+
+
+def test_arms_that_wait_for_a_low_rate_are_not_judged_by_the_beginning():
+    waits = Arm(-1, 1, 1, "local", below=0.5)
+    assert trials(outcomes({SYNCHRONOUS: [1.0, 2.0], waits: [1.1, 2.2]})) == []

@@ -2,7 +2,7 @@ import pytest
 import torch
 from convergence_lateness import Arm
 from convergence_tasks import TASKS, batches
-from convergence_training import OPTIMIZERS, Run, Training, rate_share
+from convergence_training import OPTIMIZERS, Run, Training, first_late, rate_share
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
@@ -59,3 +59,13 @@ def test_the_learning_rate_rises_and_falls():
     assert shares[top:] == sorted(shares[top:], reverse=True)
     assert max(shares) == pytest.approx(1.0)
     assert 0.1 <= shares[-1] < 0.11
+
+
+def test_late_updates_wait_for_the_rate_to_fall():
+    for steps in (300, 500):
+        begin = first_late(Arm(-1, below=0.5), steps)
+        assert rate_share(begin / steps) <= 0.5 < rate_share((begin - 1) / steps)
+        assert 0.5 < begin / steps < 0.6
+    assert first_late(Arm(-1), 300) == Arm.warmup
+    assert first_late(Arm(-1, warmup=250, below=0.5), 300) == 250
+    assert first_late(Arm(-1, below=0.01), 300) == 300, "it never falls so far"

@@ -1,0 +1,118 @@
+"""Whether the learning rate has fallen far enough for `auto` to try late updates unasked. Ours.
+
+Late updates do harm where gradients turn fast, and they turn least once the learning rate is low;
+docs/convergence.md has what training says about it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Final
+
+import torch
+
+from deft_horovod.policies.limits import budget
+from deft_horovod.runtime.agreement import Agreement
+from deft_horovod.runtime.planning import Task
+
+CALM: Final = 0.5  # of the highest learning rate
+_RISEN: Final = 1.5  # times the rate at which it was calm first
+_LOG: Final = logging.getLogger("deft_horovod")
+
+
+class RateWatch:
+    """Of one optimizer. Its rates are thought to be equal on all ranks; what was seen of them is
+    not, as a rank may have come later."""
+
+    def __init__(self, inner: torch.optim.Optimizer, task: Task) -> None:
+        self.calm = False  # as all ranks have agreed
+        self._inner = inner
+        self._task = task
+        self._acts = may_become_late(task)
+        self._highest: list[float] = []  # of each group, that was seen
+        self._agreed: list[float] = []  # when it became calm
+        self._over = False  # it cannot be, or was and the rate rose again: that happens but once
+
+    @property
+    def task(self) -> Task:
+        """What the user has asked for, and the lateness that is nobody's wish to forbid."""
+        if not self.calm:
+            return self._task
+        config = self._task.config.model_copy(update={"max_delay": 1})
+        return replace(self._task, config=config)
+
+    def step(self) -> bool:
+        """A step ends. True where the ranks ought to agree anew."""
+        if not self._acts:
+            return False
+        rates = self._rates()
+        self._highest += rates[len(self._highest) :]
+        highest = [max(pair) for pair in zip(self._highest, rates, strict=False)]
+        self._highest[: len(highest)] = highest
+        return self._risen if self.calm else not self._over and self._share <= CALM
+
+    def agree(self, agreement: Agreement, *, able: bool) -> bool:
+        """Decides anew, on all ranks alike; whether anything has changed. `able`: nothing is known
+        that speaks against late updates on this rank."""
+        if not self._acts:
+            return False
+        (over,) = agreement.union([self._over or not able or (self.calm and self._risen)])
+        share = min(row[0] for row in agreement.gather([self._share]))
+        was, self._over = self.calm, over
+        self.calm = not over and (was or share <= CALM)
+        if self.calm == was:
+            return False
+        if self.calm:
+            self._agreed = self._rates()
+        if agreement.deciding:
+            _LOG.warning(
+                "deft_horovod: accuracy: the learning rate %s; all is measured again",
+                f"has fallen to {share:.0%} of its highest, so late updates are tried "
+                "(max_delay=0 keeps training exact)"
+                if self.calm
+                else "rises again, so all updates come in time",
+            )
+        return True
+
+    def resume(self) -> None:
+        """A late plan was restored: it was calm."""
+        self.calm, self._agreed = self._acts, self._rates()
+
+    def forget(self) -> None:
+        """The ranks have to agree anew."""
+        self.calm = False
+
+    @property
+    def _risen(self) -> bool:
+        pairs = zip(self._rates(), self._agreed, strict=False)
+        return any(now > _RISEN * then for now, then in pairs)
+
+    @property
+    def _share(self) -> float:
+        """Of the highest rate, in the group where it is largest."""
+        shares = []
+        groups = self._inner.param_groups
+        for group, now, highest in zip(groups, self._rates(), self._highest, strict=False):
+            # A job that was resumed has not seen where its schedule began. While a rate rises, that
+            # is where it will get to, and says nothing.
+            began = float(group.get("initial_lr", 0.0)) if now < highest else 0.0
+            if (most := max(highest, began)) > 0.0:
+                shares.append(now / most)
+        return max(shares, default=1.0)
+
+    def _rates(self) -> list[float]:
+        """None at all where they cannot be read without waiting for an accelerator."""
+        rates = [group.get("lr") for group in self._inner.param_groups]
+        if any(isinstance(rate, torch.Tensor) and rate.device.type != "cpu" for rate in rates):
+            return []
+        return [0.0 if rate is None else float(rate) for rate in rates]
+
+
+def may_become_late(task: Task) -> bool:
+    """Whether the user has left it to `auto`, and accuracy may cost anything at all."""
+    config = task.config
+    left = task.policy.name == "auto" and task.purpose == "train" and config.max_delay is None
+    # hvd.join() is refused where late updates use a second link.
+    told = bool(config.plan_file or config.second_interface)
+    return left and not told and bool(budget("auto", config))
