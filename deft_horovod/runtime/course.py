@@ -7,7 +7,7 @@ wait for the warm-up; `auto` lets its candidates take turns and keeps the fastes
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Final, Literal
@@ -37,7 +37,7 @@ def itinerary(
     policy: str, config: Config, steps_done: int, purpose: Purpose = "train"
 ) -> tuple[Leg, ...]:
     """The legs that lie ahead. After trials the last leg is still to be chosen."""
-    profiled = _profile_steps(config)
+    profiled = max(1, config.profile_warmup_steps) + config.profile_steps
     if purpose == "profile":
         return (Leg("profile", STOCK, steps=profiled), Leg("settled", STOCK))
     if purpose == "train" and (not policies.get(policy).measures or config.plan_file):
@@ -49,18 +49,13 @@ def itinerary(
         legs.append(Leg("warmup", _SYNCHRONOUS, steps=wait))
     if purpose == "train" and policy != "auto":
         return (*legs, Leg("settled", policy, late=late))
-    tried = [Leg("trial", *who, steps=1 + config.trial_steps) for who in _candidates(policy, late)]
-    return (*legs, *(leg for _ in range(config.trial_rounds) for leg in tried))
+    return (*legs, *_trial_legs(_candidates(policy, late), config))
 
 
-def _profile_steps(config: Config) -> int:
-    return max(1, config.profile_warmup_steps) + config.profile_steps
-
-
-def looked_at(config: Config) -> int:
-    """Steps done, for a job whose updates may be late soon for the first time, long after its
-    warm-up: just as many are synchronous yet as it takes to judge by their gradients."""
-    return config.warmup_steps - _profile_steps(config) - _LOOKS
+def _trial_legs(candidates: Iterable[tuple[str, bool]], config: Config) -> tuple[Leg, ...]:
+    return config.trial_rounds * tuple(
+        Leg("trial", *who, steps=1 + config.trial_steps) for who in candidates
+    )
 
 
 def _candidates(policy: str, late: bool) -> list[tuple[str, bool]]:
@@ -112,6 +107,17 @@ class Course:
         self._place = self.steps = 0
         self._seen_us.clear()
         self._trials.clear()
+
+    def try_late(self) -> None:
+        """What runs takes turns with late updates, once gradients were looked at. Nothing else has
+        changed, so nothing else is measured again."""
+        candidates = ((self.leg.policy, self.leg.late), (_SYNCHRONOUS, True))
+        for who in candidates:
+            self._trials.pop(who, None)
+        looks = Leg("warmup", _SYNCHRONOUS, steps=_LOOKS)
+        self.legs = (looks, *_trial_legs(candidates, self.config))
+        self._place = self.steps = 0
+        self._seen_us.clear()
 
     def step(self, step_us: float) -> bool:
         """A step has ended. True when its leg has ended with it."""

@@ -62,7 +62,7 @@ class Engine:
         self._restored: InFlight | None = None
         self.scales = LossScales()
         self._observer = self._observe()
-        self._pilot = Pilot(task, inner)
+        self._pilot = Pilot(task, inner, self.scales)
         world().engines.add(self)
 
     # --- the step ----------------------------------------------------------------------------
@@ -339,9 +339,8 @@ class Engine:
         if self._observer.outdated(self._members()):
             self._observer.detach()
             self._observer = self._observe()
-        # With a scaler the user may unscale gradients, which late updates do not bear.
-        able = self._correction == "local" and not self.scales.asked
-        self._pilot.turn(agreement, self._observer, self.planned, able=able)
+        predicted = self._correction == "local"
+        self._pilot.turn(agreement, self._observer, self.planned, predicted=predicted)
         self._adopt(self._assign(agreement))
         if self._pilot.impatient and not self._observer.experienced:
             self._ask_for_attention()  # the order of the new gradients is known after one step

@@ -20,16 +20,18 @@ from deft_horovod import policies
 from deft_horovod.comparison import STOCK
 from deft_horovod.plan import Plan
 from deft_horovod.policies.limits import budget, limits
+from deft_horovod.policies.memory import Memory
 from deft_horovod.profile import LinkCost, Profile
 from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.clock_offset import clock_offset
-from deft_horovod.runtime.course import Course, Leg, choose, looked_at, slowest
+from deft_horovod.runtime.course import Course, Leg, choose, slowest
 from deft_horovod.runtime.drift import Drift
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.gradient_watch import GradientWatch
 from deft_horovod.runtime.guard import Guard
 from deft_horovod.runtime.job_request import Subject
 from deft_horovod.runtime.links import Links
+from deft_horovod.runtime.loss_scale import LossScales
 from deft_horovod.runtime.members import Member
 from deft_horovod.runtime.observation import Observer
 from deft_horovod.runtime.planned_reducer import PlannedReducer
@@ -51,7 +53,7 @@ _REPORT_AFTER_STEPS: Final = 10  # with the final plan
 class Pilot:
     """Decides for one optimizer."""
 
-    def __init__(self, task: Task, inner: torch.optim.Optimizer) -> None:
+    def __init__(self, task: Task, inner: torch.optim.Optimizer, scales: LossScales) -> None:
         self.due = False  # whether a new plan is wanted at this boundary, on all ranks alike
         self.links = Links(task.channel, task.config)
         self._whole_task = task
@@ -61,6 +63,7 @@ class Pilot:
         self._drift = Drift(task.config.drift, task.config.drift_steps)
         self._profiler: Profiler | None = None
         self._profile: Profile | None = None  # of the members in `_profiled`
+        self._memory = Memory()
         self._tried: dict[tuple[str, bool], Plan] = {}
         self._profiled: tuple[Member, ...] = ()
         self._link: LinkCost | None = None  # seen in messages, without a profile
@@ -71,7 +74,7 @@ class Pilot:
         self._reasons: Counter[str] = Counter()
         self._tracer: Tracer | None = None
         self._guard: Guard | None = None
-        self._rate = RateWatch(inner, task)
+        self._rate = RateWatch(inner, task, scales)
         self._warned = False  # that updates may come late
 
     # --- what runs now -----------------------------------------------------------------------
@@ -98,11 +101,8 @@ class Pilot:
             "max_merge": allowed.max_merge if leg.late else 1,
         }
         name = self._plain if leg.policy == STOCK and self._measures else leg.policy
-        return replace(
-            self._whole_task,
-            policy=policies.get(name),
-            config=config.model_copy(update=now),
-        )
+        policy = self._memory.of(policies.get(name))
+        return replace(self._whole_task, policy=policy, config=config.model_copy(update=now))
 
     @property
     def impatient(self) -> bool:
@@ -262,10 +262,10 @@ class Pilot:
         observer: Observer,
         planned: PlannedReducer | None,
         *,
-        able: bool,
+        predicted: bool,
     ) -> None:
-        """Decides what comes next. All ranks are here, and nothing is in flight. `able`: nothing
-        that this rank knows speaks against late updates."""
+        """Decides what comes next. All ranks are here, and nothing is in flight. `predicted`: late
+        updates would be."""
         self.due = False
         asked, self._asked = self._asked, False
         wants, self._wants = self._wants, False
@@ -273,7 +273,7 @@ class Pilot:
         self._drift.restart()
         # The guard knows all it needs: only its plan is another one.
         only_guard = asked and self._guard is not None and not any(agreement.union([wants]))
-        turned = asked and not only_guard and self._rate.agree(agreement, able=able)
+        turned = asked and not only_guard and self._rate.agree(agreement, predicted=predicted)
         if turned:
             self._follow_rate()
             self._guard = self._new_guard(agreement, observer)
@@ -284,9 +284,10 @@ class Pilot:
             self._link = (planned.link_cost() if planned is not None else None) or self._link
         elif not asked:
             self._end_leg(agreement, planned)
+        elif turned and self._rate.calm:
+            self._course.try_late()
         elif not only_guard:
-            config = self._whole_task.config
-            self._restart(observer, looked_at(config) if turned else config.warmup_steps)
+            self._restart(observer, self._whole_task.config.warmup_steps)
 
     def _follow_rate(self) -> None:
         self._whole_task = self._rate.task

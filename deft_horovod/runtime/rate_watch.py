@@ -14,6 +14,7 @@ import torch
 
 from deft_horovod.policies.limits import budget
 from deft_horovod.runtime.agreement import Agreement
+from deft_horovod.runtime.loss_scale import LossScales
 from deft_horovod.runtime.planning import Task
 
 CALM: Final = 0.5  # of the highest learning rate
@@ -25,10 +26,11 @@ class RateWatch:
     """Of one optimizer. Its rates are thought to be equal on all ranks; what was seen of them is
     not, as a rank may have come later."""
 
-    def __init__(self, inner: torch.optim.Optimizer, task: Task) -> None:
+    def __init__(self, inner: torch.optim.Optimizer, task: Task, scales: LossScales) -> None:
         self.calm = False  # as all ranks have agreed
         self._inner = inner
         self._task = task
+        self._scales = scales
         self._acts = may_become_late(task)
         self._highest: list[float] = []  # of each group, that was seen
         self._agreed: list[float] = []  # when it became calm
@@ -50,13 +52,17 @@ class RateWatch:
         self._highest += rates[len(self._highest) :]
         highest = [max(pair) for pair in zip(self._highest, rates, strict=False)]
         self._highest[: len(highest)] = highest
-        return self._risen if self.calm else not self._over and self._share <= CALM
+        if self.calm:
+            return self._risen
+        return not (self._over or self._scales.asked) and self._share <= CALM
 
-    def agree(self, agreement: Agreement, *, able: bool) -> bool:
-        """Decides anew, on all ranks alike; whether anything has changed. `able`: nothing is known
-        that speaks against late updates on this rank."""
+    def agree(self, agreement: Agreement, *, predicted: bool) -> bool:
+        """Decides anew, on all ranks alike; whether anything has changed. `predicted`: late updates
+        would be, without which they do too much harm."""
         if not self._acts:
             return False
+        # With a loss scaler the user may unscale gradients, which late updates do not bear.
+        able = predicted and not self._scales.asked
         (over,) = agreement.union([self._over or not able or (self.calm and self._risen)])
         share = min(row[0] for row in agreement.gather([self._share]))
         was, self._over = self.calm, over
@@ -67,7 +73,7 @@ class RateWatch:
             self._agreed = self._rates()
         if agreement.deciding:
             _LOG.warning(
-                "deft_horovod: accuracy: the learning rate %s; all is measured again",
+                "deft_horovod: accuracy: the learning rate %s",
                 f"has fallen to {share:.0%} of its highest, so late updates are tried "
                 "(max_delay=0 keeps training exact)"
                 if self.calm

@@ -242,7 +242,7 @@ def case_auto_stays_exact_with_a_loss_scaler() -> None:
         job.plain.step()
     stats = job.optimizer.stats()
     assert (stats["phase"], stats["accuracy"], stats["late"]) == ("settled", None, False), stats
-    assert "learning rate" not in stats["replans"], stats
+    assert not {"learning rate", "asked by a rank"} & {*stats["replans"]}, stats
     job.check()
 
 

@@ -13,7 +13,6 @@ from deft_horovod.runtime.course import (
     choose,
     itinerary,
     limits,
-    looked_at,
     slowest,
 )
 
@@ -58,16 +57,6 @@ def test_the_profile_comes_first_and_nothing_is_late_before_the_warm_up_is_over(
             assert steps >= config.warmup_steps
         steps += leg.steps
     assert all(leg.steps > 0 for leg in legs[:-1])
-
-
-@given(options)
-def test_before_a_job_is_late_for_the_first_time_its_gradients_are_looked_at(given_options):
-    """Whatever the warm-up was, it is long over."""
-    config = Config(**{**given_options, "max_delay": 1})
-    legs = itinerary("auto", config, looked_at(config))
-    assert (legs[1].kind, legs[1].policy, legs[1].late) == ("warmup", "least_stale", False)
-    assert legs[1].steps >= 20
-    assert looked_at(config) < config.warmup_steps
 
 
 @given(options, st.floats(1, 1e6))
@@ -135,3 +124,36 @@ def test_whoever_wants_a_profile_only_stays_with_stock_horovod(policy: str) -> N
     assert course.leg == Leg("settled", STOCK)
     course.restart(0)
     assert course.leg.kind == "profile"
+
+
+def walked(course, step_us):
+    """To the end of its trials; what ran on the way."""
+    seen = []
+    while True:
+        seen.append((course.leg.kind, course.leg.policy, course.leg.late))
+        for _ in range(course.leg.steps):
+            course.step(step_us)
+        course.end_trial()
+        if course.undecided:
+            return seen
+        course.proceed()
+
+
+@given(options, st.sampled_from(["stock", "bucket", "least_stale"]))
+def test_late_updates_are_tried_against_what_runs_once_gradients_were_looked_at(
+    given_options, running
+):
+    config = Config(**{**given_options, "max_delay": None, "max_merge": None})
+    course = Course("auto", config)
+    walked(course, 100.0)
+    course.settle(running, late=False)
+    before = {**course.trials}
+    course.try_late()
+    assert (course.leg.kind, course.leg.late) == ("warmup", False)
+    assert course.leg.steps >= 20
+    seen = walked(course, 50.0)
+    tried = [("trial", running, False), ("trial", "least_stale", True)]
+    assert seen[1:] == tried * config.trial_rounds
+    # The others have the times that they had.
+    fresh = {(running, False): 50.0, ("least_stale", True): 50.0}
+    assert course.trials == {**before, **fresh}

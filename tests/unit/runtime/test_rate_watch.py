@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from deft_horovod import policies
 from deft_horovod.config import Config
+from deft_horovod.runtime.loss_scale import LossScales
 from deft_horovod.runtime.planning import Task
 from deft_horovod.runtime.rate_watch import CALM, RateWatch, may_become_late
 from tests.unit.runtime.solo import Solo, as_ranks
@@ -31,7 +32,7 @@ class Training:
 
     def __init__(self, *rates, agreement=None, **fields):
         self.optimizer = optimizer_of(*rates, **fields)
-        self.watch = RateWatch(self.optimizer, task_of())
+        self.watch = RateWatch(self.optimizer, task_of(), LossScales())
         self.agreement = agreement or Solo()
         self.asked = 0
 
@@ -40,7 +41,7 @@ class Training:
             group["lr"] = rate
         if self.watch.step():
             self.asked += 1
-            assert self.watch.agree(self.agreement, able=True), "whoever asks has a reason"
+            assert self.watch.agree(self.agreement, predicted=True), "whoever asks has a reason"
         return self.watch.calm
 
 
@@ -102,29 +103,40 @@ def test_a_rank_that_came_later_goes_along():
     """It has not seen the highest rate; in an elastic job that may be."""
 
     def rank(agreement):
-        watch = RateWatch(optimizer_of(1.0), task_of())
+        watch = RateWatch(optimizer_of(1.0), task_of(), LossScales())
         if agreement.deciding:
             watch.step()
         watch._inner.param_groups[0]["lr"] = 0.4
         assert watch.step() == agreement.deciding
-        assert watch.agree(agreement, able=True)
+        assert watch.agree(agreement, predicted=True)
         assert not watch.step()
         return watch.task.config.max_delay
 
     assert as_ranks(3, rank) == [1, 1, 1]
 
 
-def test_one_that_is_not_able_keeps_all_exact():
+def test_one_that_can_not_predict_keeps_all_exact():
     def rank(agreement):
-        watch = RateWatch(optimizer_of(1.0), task_of())
+        watch = RateWatch(optimizer_of(1.0), task_of(), LossScales())
         watch.step()
         watch._inner.param_groups[0]["lr"] = 0.4
         assert watch.step()
-        assert not watch.agree(agreement, able=agreement.deciding)
+        assert not watch.agree(agreement, predicted=agreement.deciding)
         assert not watch.step(), "asked and answered"
         return watch.calm
 
     assert as_ranks(2, rank) == [False, False]
+
+
+def test_with_a_loss_scaler_nobody_asks():
+    scales = LossScales()
+    watch = RateWatch(optimizer_of(1.0), task_of(), scales)
+    watch.step()
+    watch._inner.param_groups[0]["lr"] = 0.4
+    assert watch.step()
+    scales.asked = True
+    assert not watch.step()
+    assert not watch.agree(Solo(), predicted=True)
 
 
 def test_after_a_new_beginning_all_ranks_agree_anew():
@@ -167,12 +179,12 @@ def test_whoever_agrees_does_not_ask_again(rates):
 )
 def test_nobody_is_overruled(task):
     assert not may_become_late(task)
-    watch = RateWatch(optimizer_of(1.0), task)
+    watch = RateWatch(optimizer_of(1.0), task, LossScales())
     watch.step()
     watch._inner.param_groups[0]["lr"] = 0.01
     assert not watch.step()
     # Asks nobody.
-    assert not watch.agree(SimpleNamespace(), able=True)
+    assert not watch.agree(SimpleNamespace(), predicted=True)
     watch.resume()
     assert watch.task is task
 
