@@ -19,7 +19,7 @@ from deft_horovod.policies.limits import limits
 from deft_horovod.runtime.job_request import Purpose
 
 _SYNCHRONOUS: Final = "least_stale"
-_LOOKS: Final = 40  # steps
+_LOOKS: Final = 40  # steps whose gradients are judged; the guard wants 20, twice is less noisy
 _CANDIDATES: Final = (STOCK, "bucket", "priority", _SYNCHRONOUS)
 
 

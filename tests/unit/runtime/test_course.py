@@ -7,14 +7,7 @@ from hypothesis import strategies as st
 from deft_horovod import policies
 from deft_horovod.comparison import STOCK
 from deft_horovod.config import Config
-from deft_horovod.runtime.course import (
-    Course,
-    Leg,
-    choose,
-    itinerary,
-    limits,
-    slowest,
-)
+from deft_horovod.runtime.course import Course, Leg, choose, itinerary, limits, slowest
 
 MEASURED = [name for name, policy in policies.registry().items() if policy.measures]
 DIRECT = [name for name, policy in policies.registry().items() if not policy.measures]
