@@ -157,12 +157,28 @@ class Runner:
 
 
 def kill_marked(mark: str) -> None:
-    """What a stage has left running, also in sessions of their own, as launchers make them."""
+    """What a stage has left running, also in sessions of their own, as launchers make them.
+
+    Again until none is found: one may have started another while we looked, and a signal only
+    asks. The next stage is not to share the machine with what is still on its way out.
+    """
+    end_s = time.monotonic() + PATIENCE_S
+    while (left := marked(mark)) and time.monotonic() < end_s:
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def marked(mark: str) -> list[int]:
+    """Processes that bear it; what has ended shows no environment any more."""
     wanted = f"{MARK}={mark}".encode()
+    found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has ended meanwhile, or is somebody else's
             if wanted in (folder / "environ").read_bytes().split(b"\0"):
-                os.kill(int(folder.name), signal.SIGKILL)
+                found.append(int(folder.name))
+    return found
 
 
 def outcome_of(status: int, result: Path, log: Path, seconds: float) -> Outcome:
