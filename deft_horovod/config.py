@@ -111,7 +111,7 @@ class Config(BaseModel):
         ge=0,
         le=64,
         description="Steps that an update may come late. Unset: 1 for deft and sapipe; for auto 1 "
-        "once the learning rate is half of its highest; else 0.",
+        "once the learning rate is at most 0.75 of its highest; else 0.",
     )
     max_merge: int | None = Field(
         None,

@@ -109,7 +109,7 @@ def report(runs: Iterable[Run], finished: Path, folder: Path, name: str) -> None
         _INTRODUCTION.format(name=name, least=min(seeds), most=max(seeds)),
         "## How close each correction comes to synchronous training",
         summary(found),
-        calm_section(found),
+        calm_section(outcomes),
         "## All arms",
         tables(found),
     ]

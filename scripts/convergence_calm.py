@@ -3,55 +3,67 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from typing import Final
 
 from convergence_lateness import Arm
-from convergence_report import Cell, Setting, loss_text, ratio_text, verdict
+from convergence_preserver import Rung, auto
+from convergence_report import Cell, Outcomes, cells, loss_text, ratio_text, verdict
+from convergence_training import first_late
 
 from deft_horovod.runtime.rate_watch import CALM
 
-_OURS: Final = Arm(-1, 1, 1, "local", below=CALM)
-_UNCORRECTED: Final = Arm(-1, 1, 1, "none", below=CALM)
+_UNCORRECTED: Final = Arm(-1, 1, 1, "none", below=CALM[0])
 _FROM_THE_START: Final = Arm(-1, 1, 1, "none")
 _INTRODUCTION: Final = f"""\
-Once the learning rate has fallen to {CALM:g} of its highest, *everything* comes one step late, and
-is predicted (`local`). It is the most that `auto` does by itself: it delays what nothing else
-hides, and no more than its budget affords. *Within*: the mean lies in the 95 % interval of
-synchronous training. Beside it the same uncorrected, and uncorrected from step {Arm.warmup} on."""
+Once the learning rate has fallen to {CALM[0]:g} of its highest, the product's formula judges by
+the gradients of that tenth of the training whether *everything* may come one step late from there
+on, predicted (`local`); if not, it is asked again at {CALM[1]:g}, and where that costs too much as
+well, training stays synchronous. `auto` does less: it delays what nothing else hides, and where all
+of that is too much, a part. *Within*: the mean lies in the 95 % interval of synchronous training. *All*: everything late
+from {CALM[0]:g} on whatever it costs; beside it the same uncorrected, and uncorrected from step
+{Arm.warmup} on."""
 
 
 def calm_arms() -> list[Arm]:
-    """Uncorrected, and as `auto` does."""
-    return [_UNCORRECTED, _OURS]
+    """Uncorrected, and what `auto` chooses from, the latest first."""
+    return [_UNCORRECTED, *(rung.arm for rung in _LADDER)]
 
 
-def calm_section(found: Mapping[Setting, Sequence[Cell]]) -> str:
+def _rung(below: float) -> Rung:
+    arm = Arm(-1, 1, 1, "local", below=below)
+    tenth = 10 * first_late(arm, 1000) // 1000
+    return Rung(f"from {below:g}", arm, tenth, tenth + 1)
+
+
+_LADDER: Final = tuple(map(_rung, CALM))
+
+
+def calm_section(outcomes: Outcomes) -> str:
     """Of the settings in which synchronous training converges; empty where nothing was tried."""
-    rows, within = [], 0
-    for setting, row in found.items():
-        exact, of = row[0], {cell.arm: cell for cell in row}
-        ours = of.get(_OURS)
-        if ours is None or not math.isfinite(exact.mean):
+    rows, within, found = [], 0, cells(outcomes)
+    for setting, exact, ours, chose in auto(outcomes, _LADDER):
+        of = {cell.arm: cell for cell in found[setting]}
+        if _LADDER[0].arm not in of:
             continue
         inside = abs(ours.mean - exact.mean) <= exact.interval
         within += inside
-        cells = [
+        line = [
             setting.title,
             str(len(ours.losses)),
             loss_text(exact),
             loss_text(ours),
             f"{ours.over(exact):.3f}",
             "yes" if inside else "no",
-            verdict(ours, exact),
-            *(_ratio(of.get(arm), exact) for arm in (_UNCORRECTED, _FROM_THE_START)),
+            "equal" if set(chose) == {"synchronous"} else verdict(ours, exact),
+            ", ".join(f"{name} {count}" for name, count in sorted(chose.items())),
+            *(_ratio(of.get(a), exact) for a in (_LADDER[0].arm, _UNCORRECTED, _FROM_THE_START)),
         ]
-        rows.append(f"| {' | '.join(cells)} |")
+        rows.append(f"| {' | '.join(line)} |")
     if not rows:
         return ""
     head = (
-        "| setting | seeds | synchronous | auto | ratio | within | beyond chance | uncorrected | "
-        f"from the start |\n|{' --- |' * 9}"
+        "| setting | seeds | synchronous | auto | ratio | within | beyond chance | late | all | "
+        f"uncorrected | from the start |\n|{' --- |' * 11}"
     )
     said = f"Within in {within} of {len(rows)} settings."
     return "\n\n".join(["## `auto`, left to itself", _INTRODUCTION, said, "\n".join([head, *rows])])

@@ -23,11 +23,26 @@ from deft_horovod.judgement import DEFAULT_BUDGET
 from deft_horovod.plan import Staleness
 from deft_horovod.solver.preserver import Gradients, Lateness, cost, lateness
 
-_SEEN: Final = 2  # tenths of the training
 _JUDGED: Final = ("none", "own_and_previous", "local")
-# What `auto` may do, the latest first.
-_LADDER: Final = ((-1, 1, 1), (2, 1, 1))
 _WORST: Final = 1000.0  # a loss; diverged runs count as this
+
+
+@dataclass(frozen=True)
+class Rung:
+    """What `auto` may do, and the tenths of synchronous training that it is judged by."""
+
+    name: str
+    arm: Arm
+    first: int
+    past: int
+
+
+BEGINNING: Final = 0, 2  # tenths
+# With `max_delay=1`, the latest first.
+FROM_THE_START: Final = (
+    Rung("all late", Arm(-1, 1, 1, "local"), *BEGINNING),
+    Rung("half late", Arm(2, 1, 1, "local"), *BEGINNING),
+)
 
 
 @dataclass(frozen=True)
@@ -66,14 +81,14 @@ def lateness_of(task: str, arm: Arm) -> Lateness:
     return lateness(kinds)
 
 
-def turn_of(outcome: Mapping[str, Any], workers: int) -> float:
-    """What a guard would have measured at the beginning of this training."""
+def turn_of(outcome: Mapping[str, Any], workers: int, first: int, past: int) -> float:
+    """What a guard would have measured in these tenths of this training."""
     seen = outcome["statistics"]
     own, average, change = (
-        statistics.fmean(seen[name][:_SEEN])
+        statistics.fmean(seen[name][first:past])
         for name in ("own_square", "average_square", "change_square")
     )
-    return Gradients(own, average, change, ranks=workers, steps=_SEEN).turn
+    return Gradients(own, average, change, ranks=workers, steps=past - first).turn
 
 
 def _cell(arm: Arm, outcomes: Mapping[int, Mapping[str, Any]]) -> Cell:
@@ -91,7 +106,7 @@ def trials(outcomes: Outcomes) -> list[Trial]:
         exact = arms.pop(Arm(), {})
         if not exact or not all(math.isfinite(float(o["loss"])) for o in exact.values()):
             continue
-        turns = {seed: turn_of(outcome, setting.workers) for seed, outcome in exact.items()}
+        turns = {s: turn_of(outcome, setting.workers, *BEGINNING) for s, outcome in exact.items()}
         for arm, of_seeds in arms.items():
             both = of_seeds.keys() & exact.keys()
             if arm.correction not in _JUDGED or arm.below < 1.0 or not both:
@@ -131,10 +146,10 @@ def constants(of: Sequence[Trial]) -> dict[str, float]:
 
 
 def auto(
-    outcomes: Outcomes, budget: float = DEFAULT_BUDGET
+    outcomes: Outcomes, ladder: Sequence[Rung] = FROM_THE_START
 ) -> list[tuple[Setting, Cell, Cell, Counter[str]]]:
-    """What `auto` with `max_delay=1` comes to: for each run the latest of `_LADDER` that is within
-    the budget, else synchronous. For each setting: synchronous, auto, and what it chose."""
+    """What `auto` comes to: for each run the first of the ladder that is within the budget, else
+    synchronous. For each setting: synchronous, auto, and what it chose."""
     found = []
     for setting, arms in by_setting(outcomes).items():
         exact = arms.get(Arm(), {})
@@ -142,10 +157,8 @@ def auto(
             continue
         chosen: dict[int, Mapping[str, Any]] = {}
         said: Counter[str] = Counter()
-        for seed, outcome in exact.items():
-            chosen[seed], name = _climb(
-                setting, arms, seed, turn_of(outcome, setting.workers), budget
-            )
+        for seed in exact:
+            chosen[seed], name = _climb(setting, arms, seed, ladder)
             said[name] += 1
         found.append((setting, _cell(Arm(), exact), _cell(Arm(), chosen), said))
     return found
@@ -155,12 +168,14 @@ def _climb(
     setting: Setting,
     arms: Mapping[Arm, Mapping[int, Mapping[str, Any]]],
     seed: int,
-    turn: float,
-    budget: float,
+    ladder: Sequence[Rung],
 ) -> tuple[Mapping[str, Any], str]:
-    for late, delay, merge in _LADDER:
-        arm = Arm(late, delay, merge, "local")
-        within = cost(lateness_of(setting.task, arm), turn, "local") <= budget
-        if within and seed in arms.get(arm, {}):
-            return arms[arm][seed], "all late" if late < 0 else "half late"
-    return arms[Arm()][seed], "synchronous"
+    exact = arms[Arm()][seed]
+    for rung in ladder:
+        trained = arms.get(rung.arm, {}).get(seed)
+        if trained is None:
+            continue
+        turn = turn_of(exact, setting.workers, rung.first, rung.past)
+        if cost(lateness_of(setting.task, rung.arm), turn, "local") <= DEFAULT_BUDGET:
+            return trained, rung.name
+    return exact, "synchronous"

@@ -103,10 +103,8 @@ class Course:
     def restart(self, steps_done: int) -> None:
         """Everything has to be measured again."""
         self.done = steps_done
-        self.legs = itinerary(self.policy, self.config, steps_done, self.purpose)
-        self._place = self.steps = 0
-        self._seen_us.clear()
         self._trials.clear()
+        self._begin(itinerary(self.policy, self.config, steps_done, self.purpose))
 
     def try_late(self) -> None:
         """What runs takes turns with late updates, once gradients were looked at. Nothing else has
@@ -115,7 +113,10 @@ class Course:
         for who in candidates:
             self._trials.pop(who, None)
         looks = Leg("warmup", _SYNCHRONOUS, steps=_LOOKS)
-        self.legs = (looks, *_trial_legs(candidates, self.config))
+        self._begin((looks, *_trial_legs(candidates, self.config)))
+
+    def _begin(self, legs: tuple[Leg, ...]) -> None:
+        self.legs = legs
         self._place = self.steps = 0
         self._seen_us.clear()
 

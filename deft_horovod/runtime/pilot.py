@@ -206,7 +206,7 @@ class Pilot:
             self._profiler.end_boundary()
         if self._subject is not None:
             self._subject.step()
-        rate_changed = self._rate.step()
+        rate_changed = self._rate.step(late=self.leg.late)
         self._steps_with_plan += 1
         leg_over = self._course.step(clock.last_step_us)
         wants = changed or strays or self._has_learnt()

@@ -7,6 +7,7 @@ docs/convergence.md has what training says about it.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -17,8 +18,10 @@ from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.loss_scale import LossScales
 from deft_horovod.runtime.planning import Task
 
-CALM: Final = 0.5  # of the highest learning rate
-_RISEN: Final = 1.5  # times the rate at which it was calm first
+# Of the highest learning rate. Late updates are tried at the first, and where they were refused or
+# gained nothing there, at the second.
+CALM: Final = 0.75, 0.5
+_RISEN: Final = 1.2  # times the rate at which it was calm first
 _LOG: Final = logging.getLogger("deft_horovod")
 
 
@@ -27,14 +30,20 @@ class RateWatch:
     not, as a rank may have come later."""
 
     def __init__(self, inner: torch.optim.Optimizer, task: Task, scales: LossScales) -> None:
-        self.calm = False  # as all ranks have agreed
+        self._passed = 0  # of `CALM`, as all ranks have agreed
         self._inner = inner
         self._task = task
         self._scales = scales
         self._acts = may_become_late(task)
         self._highest: list[float] = []  # of each group, that was seen
         self._agreed: list[float] = []  # when it became calm
+        self._late = False  # whether what runs may be
         self._over = False  # it cannot be, or was and the rate rose again: that happens but once
+
+    @property
+    def calm(self) -> bool:
+        """Whether late updates may be tried, as all ranks have agreed."""
+        return self._passed > 0
 
     @property
     def task(self) -> Task:
@@ -44,33 +53,37 @@ class RateWatch:
         config = self._task.config.model_copy(update={"max_delay": 1})
         return replace(self._task, config=config)
 
-    def step(self) -> bool:
-        """A step ends. True where the ranks ought to agree anew."""
-        if not self._acts:
+    def step(self, *, late: bool) -> bool:
+        """A step ends. True where the ranks ought to agree anew. `late`: what runs may be."""
+        self._late = late
+        if not self._acts or self._over:
             return False
         rates = self._rates()
         self._highest += rates[len(self._highest) :]
         highest = [max(pair) for pair in zip(self._highest, rates, strict=False)]
         self._highest[: len(highest)] = highest
-        if self.calm:
-            return self._risen
-        return not (self._over or self._scales.asked) and self._share <= CALM
+        if self.calm and self._risen(rates):
+            return True
+        lower = _passed(self._share(rates)) > self._passed
+        return lower and not late and not self._scales.asked
 
     def agree(self, agreement: Agreement, *, predicted: bool) -> bool:
-        """Decides anew, on all ranks alike; whether anything has changed. `predicted`: late updates
-        would be, without which they do too much harm."""
+        """Decides anew, on all ranks alike; whether late updates are to be tried, or no longer.
+        `predicted`: they would be, without which they do too much harm."""
         if not self._acts:
             return False
         # With a loss scaler the user may unscale gradients, which late updates do not bear.
         able = predicted and not self._scales.asked
-        (over,) = agreement.union([self._over or not able or (self.calm and self._risen)])
-        share = min(row[0] for row in agreement.gather([self._share]))
-        was, self._over = self.calm, over
-        self.calm = not over and (was or share <= CALM)
-        if self.calm == was:
+        rates = self._rates()
+        (over,) = agreement.union([self._over or not able or (self.calm and self._risen(rates))])
+        share = min(row[0] for row in agreement.gather([self._share(rates)]))
+        was, self._over = self._passed, over
+        lowest = was if self._late else max(was, _passed(share))
+        self._passed = 0 if over else lowest
+        if self._passed == was:
             return False
-        if self.calm:
-            self._agreed = self._rates()
+        if not was:
+            self._agreed = rates
         if agreement.deciding:
             _LOG.warning(
                 "deft_horovod: accuracy: the learning rate %s",
@@ -83,23 +96,21 @@ class RateWatch:
 
     def resume(self) -> None:
         """A late plan was restored: it was calm."""
-        self.calm, self._agreed = self._acts, self._rates()
+        self._passed, self._agreed = int(self._acts), self._rates()
 
     def forget(self) -> None:
         """The ranks have to agree anew."""
-        self.calm = False
+        self._passed = 0
 
-    @property
-    def _risen(self) -> bool:
-        pairs = zip(self._rates(), self._agreed, strict=False)
+    def _risen(self, rates: Sequence[float]) -> bool:
+        pairs = zip(rates, self._agreed, strict=False)
         return any(now > _RISEN * then for now, then in pairs)
 
-    @property
-    def _share(self) -> float:
+    def _share(self, rates: Sequence[float]) -> float:
         """Of the highest rate, in the group where it is largest."""
         shares = []
         groups = self._inner.param_groups
-        for group, now, highest in zip(groups, self._rates(), self._highest, strict=False):
+        for group, now, highest in zip(groups, rates, self._highest, strict=False):
             # A job that was resumed has not seen where its schedule began. While a rate rises, that
             # is where it will get to, and says nothing.
             began = float(group.get("initial_lr", 0.0)) if now < highest else 0.0
@@ -113,6 +124,10 @@ class RateWatch:
         if any(isinstance(rate, torch.Tensor) and rate.device.type != "cpu" for rate in rates):
             return []
         return [0.0 if rate is None else float(rate) for rate in rates]
+
+
+def _passed(share: float) -> int:
+    return sum(share <= level for level in CALM)
 
 
 def may_become_late(task: Task) -> bool:

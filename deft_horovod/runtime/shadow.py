@@ -12,7 +12,12 @@ from typing import Any
 
 import torch
 
-from deft_horovod.runtime.partial_update import Options, own_gradients_kept, update_only
+from deft_horovod.runtime.partial_update import (
+    Options,
+    in_one_pass,
+    own_gradients_kept,
+    update_only,
+)
 
 Estimates = Mapping[torch.Tensor, torch.Tensor]  # of the gradient of a parameter
 
@@ -42,7 +47,8 @@ class Shadow:
                 for estimates, options in updates:
                     for tensor, estimate in estimates.items():
                         tensor.grad = estimate
-                    update_only(self._inner, list(estimates), options)
+                    moved = list(estimates)
+                    update_only(self._inner, moved, in_one_pass(self._inner, moved, options))
         except BaseException:
             self.lift()
             raise

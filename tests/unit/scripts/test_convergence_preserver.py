@@ -3,6 +3,7 @@ import math
 import pytest
 from convergence_lateness import Arm
 from convergence_preserver import (
+    BEGINNING,
     auto,
     constants,
     late_share,
@@ -39,10 +40,11 @@ def outcomes(losses, turn=1.0, task="mlp"):
     ]
 
 
-def test_the_turn_is_that_of_the_beginning():
+def test_the_turn_is_that_of_the_tenths_asked_for():
     seen = outcome(1.0, turn=0.7)
-    seen["statistics"]["change_square"][2:] = [100.0] * 8
-    assert turn_of(seen, WORKERS) == pytest.approx(0.7)
+    seen["statistics"]["change_square"][2:] = [6.0] * 8
+    assert turn_of(seen, WORKERS, *BEGINNING) == pytest.approx(0.7)
+    assert turn_of(seen, WORKERS, 3, 4) == pytest.approx(3.0)
 
 
 @pytest.mark.parametrize("task", ["transformer", "cnn", "mlp"])
