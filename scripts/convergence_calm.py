@@ -19,9 +19,9 @@ Once the learning rate has fallen to {CALM[0]:g} of its highest, the product's f
 the gradients of that tenth of the training whether *everything* may come one step late from there
 on, predicted (`local`); if not, it is asked again at {CALM[1]:g}, and where that costs too much as
 well, training stays synchronous. `auto` does less: it delays what nothing else hides, and where all
-of that is too much, a part. *Within*: the mean lies in the 95 % interval of synchronous training. *All*: everything late
-from {CALM[0]:g} on whatever it costs; beside it the same uncorrected, and uncorrected from step
-{Arm.warmup} on."""
+of that is too much, a part. *Within*: the mean lies in the 95 % interval of synchronous training.
+*All*: everything late from {CALM[0]:g} on whatever it costs; beside it the same uncorrected, and
+uncorrected from step {Arm.warmup} on."""
 
 
 def calm_arms() -> list[Arm]:
