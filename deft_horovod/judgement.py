@@ -30,7 +30,8 @@ class Judgement(Part):
         """One line."""
         if self.turn is None:
             return "updates stay synchronous until enough gradients were measured"
-        measured = f"the gradient turns by {self.turn:.2f} a step (over {self.steps} steps)"
+        known = f"by {self.turn:.2f} a step" if self.turn else "too little to be told from noise"
+        measured = f"the gradient turns {known} (over {self.steps} steps)"
         asked = f"late updates are expected to cost {_percent(self.asked_cost or 0.0)} of the loss"
         then = {
             "kept": f"within the budget of {_percent(self.budget)}",

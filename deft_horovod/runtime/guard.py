@@ -61,7 +61,8 @@ class Guard:
             return
         self._latest = judgement
         self._verdicts[judgement.verdict] += 1
-        if self._watch is not None and (judgement.asked_cost or judgement.verdict != "kept"):
+        costs = judgement.asked_cost or judgement.turn == 0.0 or judgement.verdict != "kept"
+        if self._watch is not None and costs:
             _LOG.warning("deft_horovod: accuracy: %s", judgement.describe())
 
     def follow(self, planned: PlannedReducer) -> None:

@@ -19,6 +19,11 @@ def test_a_judgement_says_what_was_measured_expected_and_done(verdict, said):
     assert "turns by 1.23 a step (over 87 steps)" in judged.describe()
 
 
+def test_a_turn_of_zero_is_one_that_nobody_can_see():
+    hidden = Judgement(budget=0.02, turn=0.0, steps=40, asked_cost=0.0, verdict="kept").describe()
+    assert "turns too little to be told from noise (over 40 steps)" in hidden
+
+
 def test_before_anything_was_measured_nothing_is_late():
     assert "synchronous until" in Judgement(budget=0.02, verdict="refused").describe()
 

@@ -152,6 +152,11 @@ def test_decisions_stand_in_the_log_with_their_numbers(log):
     assert "turns by 50.00 a step now, when planning it was 0.50" in log.text
 
 
+def test_a_turn_that_noise_hides_is_said_too(log):
+    guarded(0.0)
+    assert "too little to be told from noise" in log.text
+
+
 def test_a_plan_that_is_not_late_says_nothing(log):
     request = model("vgg19", 0.1)
     guard = Guard(BUDGET, "local", Seen())
