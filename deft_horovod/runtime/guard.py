@@ -61,8 +61,8 @@ class Guard:
             return
         self._latest = judgement
         self._verdicts[judgement.verdict] += 1
-        costs = judgement.asked_cost or judgement.turn == 0.0 or judgement.verdict != "kept"
-        if self._watch is not None and costs:
+        late = judgement.asked_cost or judgement.turn == 0.0 or judgement.verdict != "kept"
+        if self._watch is not None and late:
             _LOG.warning("deft_horovod: accuracy: %s", judgement.describe())
 
     def follow(self, planned: PlannedReducer) -> None:
