@@ -28,17 +28,18 @@ class Summary:
     skipped: int = 0
     unsteady: list[str] = field(default_factory=list)
 
-    @property
-    def green(self) -> bool:
-        return self.passed > 0 and not self.failed and len(self.unsteady) <= MOST_UNSTEADY
+    def settle(self) -> bool:
+        """Counts the unsteady ones; whether all is well then."""
+        if len(self.unsteady) > MOST_UNSTEADY:
+            self.failed += len(self.unsteady)
+        else:
+            self.passed += len(self.unsteady)
+        return self.passed > 0 and not self.failed
 
     def lines(self) -> Iterator[str]:
         for name in self.unsteady:
             yield f"UNSTEADY: {name} failed among all others and passed alone"
-        if len(self.unsteady) > MOST_UNSTEADY:
-            yield f"more than {MOST_UNSTEADY} of that kind are no accident"
-        passed = self.passed + len(self.unsteady)
-        yield f"{passed} passed, {self.failed} failed, {self.skipped} skipped"
+        yield f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
 
 
 def testcases(report: Path) -> Iterator[ET.Element]:
@@ -93,8 +94,9 @@ def _crashed(results: Path, report: Path) -> int:
 
 def main(arguments: list[str]) -> int:
     found = summarise(Path(arguments[0]), int(arguments[1]))
+    well = found.settle()
     print(*found.lines(), sep="\n")
-    return 0 if found.green else 1
+    return 0 if well else 1
 
 
 if __name__ == "__main__":
