@@ -46,6 +46,19 @@ class Timing:
         )
 
 
+def apart(spans: Sequence[tuple[int, int, int]], period: int) -> tuple[tuple[int, int, int], ...]:
+    """Each applied after the one before it, as a boundary has room for one generation of a bucket:
+    one in time that meets a late one waits as well. No delay gets longer than the longest."""
+    spans = sorted(spans, key=lambda span: span[1])
+    applied = [last + delay for _, last, delay in spans]
+    for _ in range(2):  # once more for what the end of a period does to the beginning of the next
+        before = applied[-1] - period
+        for place, step in enumerate(applied):
+            applied[place] = before = max(step, before + 1)
+    pairs = zip(spans, applied, strict=True)
+    return tuple((first, last, step - last) for (first, last, _), step in pairs)
+
+
 def assemble(
     policy: str,
     blocking: Blocking,
@@ -60,7 +73,7 @@ def assemble(
     index: dict[tuple[int, int, int], int] = {}
     for number, (block, timing) in enumerate(zip(blocking.blocks, timings, strict=True)):
         for place, bucket in enumerate(block.buckets):
-            for first, last, delay in timing.spans:
+            for first, last, delay in apart(timing.spans, period):
                 index[number, place, last] = len(generations)
                 generations.append(
                     Generation(

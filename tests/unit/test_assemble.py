@@ -1,5 +1,8 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
 from deft_horovod.plan import Generation
-from deft_horovod.solver.assemble import CREDIT_MESSAGES, Departure, Timing, assemble
+from deft_horovod.solver.assemble import CREDIT_MESSAGES, Departure, Timing, apart, assemble
 from deft_horovod.solver.blocks import block_up
 from deft_horovod.solver.problem import Choice
 from tests.unit.models import request
@@ -53,3 +56,23 @@ def test_a_window_is_not_before_that_of_what_leaves_before_on_the_link():
     plan = assemble("mine", blocks, 2, timings, on_one)
     assert [task.step for task in plan.tasks] == [0] + [1] * (len(plan.tasks) - 1)
     assert {task.stage for task in plan.tasks} == {"backward"}
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=8))
+def test_a_boundary_has_one_generation_of_a_bucket(delays):
+    period = len(delays)
+    spans = [(step, step, delay) for step, delay in enumerate(delays)]
+    found = apart(spans, period)
+    assert [span[:2] for span in found] == [span[:2] for span in spans]
+    applied = [last + delay for _, last, delay in found]
+    assert len({step % period for step in applied}) == period
+    assert applied == sorted(applied)
+    assert all(before <= span[2] <= max(delays) for before, span in zip(delays, found, strict=True))
+
+
+def test_what_is_in_time_waits_behind_what_is_late():
+    assert apart([(0, 0, 0), (1, 1, 1), (2, 2, 1), (3, 3, 1)], 4) == tuple(
+        (step, step, 1) for step in range(4)
+    )
+    alone = ((0, 0, 0), (1, 2, 1))
+    assert apart(alone, 4) == alone
