@@ -31,12 +31,6 @@ run_pytest() {
   fi
   say "tests/$name"
   python -m pytest "tests/$name" --junitxml="$results/$name.xml" "$@" || status=$?
-  # Many tests measure time, and something else may have had the cores. The summary names them.
-  if [ "$status" = 1 ]; then
-    say "what failed in tests/$name once more, alone"
-    python -m pytest "tests/$name" --last-failed --last-failed-no-failures none --maxfail 4 \
-      --junitxml="$results/$name.again.xml" "$@" || true
-  fi
   # 1: some failed, and the report counts them; 5: -k selected none.
   case "$status" in
     0 | 1 | 5) ;;

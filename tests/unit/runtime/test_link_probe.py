@@ -87,7 +87,7 @@ def test_a_link_is_measured_the_same_on_all_ranks():
     wire = Wire(2, 0.003, 1e-8)
     began_s = time.monotonic()
     one, other = probed(2, {"only": wire})
-    assert time.monotonic() - began_s < 5.0
+    assert time.monotonic() - began_s < 2.5
     assert one == other
     (link,) = one
     assert link.name == "only"
@@ -104,7 +104,7 @@ def test_a_slow_link_takes_no_longer_than_a_fast_one():
     wire = Wire(1, 0.005, 1e-5)
     began_s = time.monotonic()
     ((link,),) = probed(1, {"slow": wire})
-    assert time.monotonic() - began_s < 5.0
+    assert time.monotonic() - began_s < 2.5
     assert len(link.samples) >= 8
     assert link.samples[-1].size_bytes < 1 << 16
     assert link.cost.beta_us_per_byte == pytest.approx(10.0, rel=0.6)
