@@ -30,6 +30,7 @@ def check(plan: Plan) -> None:
         _tiling,
         _links,
         _coverage,
+        _boundaries,
         _windows,
         _deadlines,
         _buffers,
@@ -227,6 +228,23 @@ def _coverage(plan: Plan) -> None:
     for index in range(len(plan.generations)):
         if index not in travelling:
             raise _broken("coverage", f"generation {index} never travels", "no task", "1 or more")
+
+
+def _boundaries(plan: Plan) -> None:
+    """boundaries: one generation of a bucket at most is applied at each, as a parameter has one
+    gradient there."""
+    applied: dict[tuple[int, int], int] = {}
+    for index, generation in enumerate(plan.generations):
+        boundary = (generation.bucket, generation.apply_step % plan.period)
+        other = applied.setdefault(boundary, index)
+        if other != index:
+            raise _broken(
+                "boundaries",
+                f"generations {other} and {index} of bucket {generation.bucket} are applied at "
+                "the same boundary",
+                f"step {boundary[1]} of the period",
+                "a boundary for each",
+            )
 
 
 def _window(task: Task) -> _Window:

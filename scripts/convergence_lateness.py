@@ -43,6 +43,7 @@ class Arm:
     strength: float = 0.0  # of a correction that has one
     warmup: int = _WARM_UP  # steps without delay
     below: float = 1.0  # delay only once the learning rate has fallen to this share of its highest
+    share: float = 1.0  # of the bytes of what may be late, that which forward uses first
     partial: bool = False  # sums that are not complete yet are predicted as well
     power: float = 0.0  # an update for k steps has k to this power times the learning rate
 
@@ -57,6 +58,8 @@ class Arm:
             parts.append(f"from step {self.warmup} on")
         if self.below < 1.0:
             parts.append(f"below {self.below:g} of the rate")
+        if self.share < 1.0:
+            parts.append(f"{self.share:.0%} of the bytes")
         if self.partial:
             parts.append("with what is not complete")
         if self.power:

@@ -191,6 +191,7 @@ def _correction(arm: Arm) -> str:
     parts = [_NAMES.get(arm.correction, arm.correction)]
     parts += [f"from step {arm.warmup} on"] if arm.warmup != Arm.warmup else []
     parts += [f"below {arm.below:g} of the rate"] if arm.below < 1.0 else []
+    parts += [f"{arm.share:.0%} of the bytes"] if arm.share < 1.0 else []
     parts += ["sums too"] if arm.partial else []
     parts += ["rate by k"] if arm.power else []
     return ", ".join(parts)
@@ -248,7 +249,8 @@ def _draw_setting(axis: Any, setting: Setting, row: Sequence[Cell]) -> None:
 
 
 def _situation(arm: Arm) -> str:
-    parts = [f"{'all' if arm.late < 0 else 'half'}, {arm.delay} late"]
+    which = "all" if arm.late < 0 else "half"
+    parts = [f"{which if arm.share == 1.0 else f'{arm.share:.0%}'}, {arm.delay} late"]
     parts += [f"x{arm.merge}"] if arm.merge > 1 else []
     parts += ["calm"] if arm.below < 1.0 else []
     return ", ".join(parts)

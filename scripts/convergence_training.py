@@ -93,9 +93,10 @@ class Training:
             )
             for worker in range(run.workers)
         ]
-        self.late = [
+        late = [
             p for name, p in self.parameters.items() if name.startswith(_late(self.task, run.arm))
         ]
+        self.late = first_bytes(late, run.arm.share) if run.arm.share < 1.0 else late
         mean = merging(self.optimizers[0], "auto", run.arm.correction).mean
         in_time = run.arm.correction == ACCO
         begin = first_late(run.arm, self.steps)
@@ -174,6 +175,16 @@ def first_late(arm: Arm, steps: int) -> int:
     """The first step of the training whose update may be late."""
     fallen = (s for s in range(round(_WARM * steps), steps) if rate_share(s / steps) <= arm.below)
     return max(arm.warmup, next(fallen, steps)) if arm.below < 1.0 else arm.warmup
+
+
+def first_bytes(tensors: Sequence[torch.Tensor], share: float) -> list[torch.Tensor]:
+    """In this order, those that still fit into that share of the bytes."""
+    left, found = share * sum(p.numel() for p in tensors), []
+    for p in tensors:
+        if p.numel() <= left:
+            found.append(p)
+            left -= p.numel()
+    return found
 
 
 class Statistics:

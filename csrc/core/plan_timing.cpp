@@ -61,6 +61,23 @@ void check_generations(const Plan& plan) {
   }
 }
 
+// A parameter has one gradient at a boundary.
+void check_boundaries(const Plan& plan) {
+  const auto period = static_cast<std::size_t>(plan.period);
+  std::vector<bool> applied(plan.buckets.size() * period, false);
+  for (std::size_t at = 0; at < plan.generations.size(); ++at) {
+    const GenerationSpec& spec = plan.generations[at];
+    const auto place = static_cast<std::size_t>(spec.apply_step) % period;
+    const std::size_t cell = static_cast<std::size_t>(spec.bucket) * period + place;
+    if (applied[cell]) {
+      break_rule("one generation of a bucket at most is applied at a boundary",
+                 "generation " + text(at) + " is not alone of bucket " + text(spec.bucket) +
+                     " at step " + text(place) + " of the period");
+    }
+    applied[cell] = true;
+  }
+}
+
 void check_tasks(const Plan& plan) {
   std::vector<bool> travels(plan.generations.size(), false);
   for (std::size_t at = 0; at < plan.tasks.size(); ++at) {
@@ -158,6 +175,7 @@ class Deadlines {
 
 void check_timing(const Plan& plan) {
   check_generations(plan);
+  check_boundaries(plan);
   check_tasks(plan);
   check_buffers(plan, Schedule(plan));
   Deadlines(plan).check();

@@ -209,12 +209,11 @@ class Pilot:
         rate_changed = self._rate.step(late=self.leg.late)
         self._steps_with_plan += 1
         leg_over = self._course.step(clock.last_step_us)
-        wants = changed or strays or self._has_learnt()
-        if self.leg.kind == "settled":
-            wants = self._settled(clock, planned) or wants
-            wants = wants or rate_changed
+        settled = self.leg.kind == "settled"
+        wants = self._settled(clock, planned) or changed or strays or self._has_learnt()
         self._wants = self._wants or wants
-        if self._guard is not None and self.leg.kind == "settled":
+        wants = wants or (settled and rate_changed)
+        if self._guard is not None and settled:
             self._guard.step()
             wants = wants or self._guard.wants
         # Without a plan there are no headers to ask in; the program is the same on all ranks.
@@ -271,14 +270,15 @@ class Pilot:
         wants, self._wants = self._wants, False
         self._steps_with_plan = 0
         self._drift.restart()
-        # The guard knows all it needs: only its plan is another one.
-        only_guard = asked and self._guard is not None and not any(agreement.union([wants]))
-        turned = asked and not only_guard and self._rate.agree(agreement, predicted=predicted)
+        again = asked and any(agreement.union([wants]))
+        # Where parameters are new nobody knows yet whether late updates would be predicted.
+        turned = asked and not again and self._rate.agree(agreement, predicted=predicted)
         if turned:
             self._follow_rate()
             self._guard = self._new_guard(agreement, observer)
         if asked:
-            kinds = (("accuracy", only_guard), ("learning rate", turned), ("asked by a rank", True))
+            judged = self._guard is not None and not again
+            kinds = (("learning rate", turned), ("accuracy", judged), ("asked by a rank", True))
             self._reasons[next(kind for kind, true in kinds if true)] += 1
         if self.impatient:
             self._link = (planned.link_cost() if planned is not None else None) or self._link
@@ -286,7 +286,7 @@ class Pilot:
             self._end_leg(agreement, planned)
         elif turned and self._rate.calm:
             self._course.try_late()
-        elif not only_guard:
+        elif again or turned:  # else all is known: only the guard's plan is another one
             self._restart(observer, self._whole_task.config.warmup_steps)
 
     def _follow_rate(self) -> None:

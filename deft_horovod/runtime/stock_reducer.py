@@ -158,6 +158,7 @@ class StockHooks:
         self._handles: list[RemovableHandle] = [
             member.tensor.register_post_accumulate_grad_hook(self._hook(i))
             for i, member in enumerate(reducer.members)
+            if member.tensor.requires_grad  # else frozen since it was observed: no gradient comes
         ]
 
     def _hook(self, index: int) -> Callable[[torch.Tensor], None]:

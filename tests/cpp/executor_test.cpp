@@ -66,7 +66,7 @@ TEST(Executor, MergedGenerationsAccumulateAndTravelOnce) {
   Plan plan = test::bare_plan(1);
   plan.period = 3;
   plan.buffers = 2;
-  add_generation(plan, {.bucket = 0, .first_step = 0, .last_step = 1, .apply_step = 2});
+  add_generation(plan, {.bucket = 0, .first_step = 0, .last_step = 1, .apply_step = 1});
   add_generation(plan, {.bucket = 0, .first_step = 2, .last_step = 2, .apply_step = 2});
   const Bench bench(plan);
   std::vector<std::int32_t> buffers;
@@ -85,7 +85,7 @@ TEST(Executor, MergedGenerationsAccumulateAndTravelOnce) {
   EXPECT_EQ(buffers, (std::vector<std::int32_t>{0, 0, 1, 0, 0, 1}));
   EXPECT_EQ(accumulates, (std::vector<bool>{false, true, false, false, true, false}));
   EXPECT_EQ(sent, (std::vector<std::int64_t>{0, 1, 2, 2, 3, 4}));
-  EXPECT_EQ(due, (std::vector<std::size_t>{0, 0, 2, 0, 0, 2}));
+  EXPECT_EQ(due, (std::vector<std::size_t>{0, 1, 1, 0, 1, 1}));
 }
 
 TEST(Executor, DueNamesAbsoluteStepsAndSkipsWhatWasReleased) {

@@ -144,7 +144,7 @@ TEST(ExecutorWait, InspectTellsWindowsAndWhatTheHeadOfTheOrderMisses) {
   plan.period = 2;
   add_generation(plan, {.bucket = 0, .last_step = 1, .apply_step = 1});
   add_generation(plan, {.bucket = 1, .last_step = 0, .apply_step = 1});
-  add_generation(plan, {.bucket = 1, .first_step = 1, .last_step = 1, .apply_step = 1});
+  add_generation(plan, {.bucket = 1, .first_step = 1, .last_step = 1, .apply_step = 2});
   plan.tasks[1].window = {1, Stage::kForward};
   plan.buffers = 2;
   const Bench bench(plan);

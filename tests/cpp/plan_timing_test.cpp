@@ -85,6 +85,20 @@ TEST(PlanTimingRules, RefuseAMessageThatHoldsTheNextCycle) {
   EXPECT_NO_THROW(plan.validate());
 }
 
+// The one in time of step 1 meets the late one of step 0; a step later it meets the next cycle's.
+TEST(PlanTimingRules, RefuseTwoGenerationsOfABucketAtABoundary) {
+  Plan plan = test::bare_plan(1);
+  plan.period = 2;
+  plan.buffers = 4;
+  add_generation(plan, {.bucket = 0, .apply_step = 1});
+  add_generation(plan, {.bucket = 0, .first_step = 1, .last_step = 1, .apply_step = 1});
+  EXPECT_THROW(plan.validate(), PlanError);
+  plan.generations[1].apply_step = 2;
+  EXPECT_NO_THROW(plan.validate());
+  plan.generations[1].apply_step = 3;
+  EXPECT_THROW(plan.validate(), PlanError);
+}
+
 TEST(PlanTimingRules, AGatedGenerationMayLeaveInTheNextForward) {
   Plan plan = test::bare_plan(1);
   add_generation(plan, {.bucket = 0, .gated = true}).window = {1, Stage::kForward};

@@ -27,15 +27,18 @@ def slots_and_buckets(pick):
 def _generations(pick, bucket, period):
     starts = sorted({pick.choice([0, pick.randrange(period)]) for _ in range(pick.randint(1, 3))})
     ends = [*(start - 1 for start in starts[1:]), starts[0] - 1 + period]
-    generations = []
-    for first, last in zip(starts, ends, strict=True):
-        cycle = period if last >= period else 0  # it ends in the next one, so it began before it
+    generations, free = [], set(range(period))
+    for first, end in zip(starts, ends, strict=True):
+        cycle = period if end >= period else 0  # it ends in the next one, so it began before it
+        last = end - cycle
+        applied = pick.choice([last + d for d in (0, 0, 1, 2) if (last + d) % period in free])
+        free.remove(applied % period)
         generations.append(
             Generation(
                 bucket=bucket,
                 first_step=first - cycle,
-                last_step=last - cycle,
-                apply_step=last - cycle + pick.choice([0, 0, 1, 2]),
+                last_step=last,
+                apply_step=applied,
                 gated=pick.random() < 0.3,
             )
         )

@@ -112,6 +112,21 @@ def test_a_generation_is_not_applied_before_it_is_complete():
         one_bucket((Generation(bucket=0, last_step=1),), (Task(generation=0, step=1),), period=2)
 
 
+@pytest.mark.parametrize(("apply_step", "meets"), [(1, True), (2, False), (3, True), (4, False)])
+def test_a_boundary_has_one_generation_of_a_bucket(apply_step, meets):
+    """Also across the end of a period: what is applied at 3 meets the next cycle's at 1."""
+    generations = (
+        Generation(bucket=0, apply_step=1),
+        Generation(bucket=0, first_step=1, last_step=1, apply_step=apply_step),
+    )
+    tasks = (Task(generation=0), Task(generation=1, step=1))
+    if not meets:
+        assert one_bucket(generations, tasks, period=2, buffers=4).period == 2
+        return
+    with pytest.raises(PlanError, match="'boundaries': generations 0 and 1 of bucket 0"):
+        one_bucket(generations, tasks, period=2, buffers=4)
+
+
 @pytest.mark.parametrize(
     ("rule", "generation", "task"),
     [
@@ -186,16 +201,15 @@ def timetables(draw):
     period = draw(st.integers(1, 6))
     starts = sorted(draw(st.sets(st.integers(0, period - 1), min_size=1)))
     ends = [*(start - 1 for start in starts[1:]), starts[0] - 1 + period]
-    timetable = []
+    timetable, free = [], set(range(period))
     for start, end in zip(starts, ends, strict=True):
         shift = period if end >= period else 0  # such a one began in the cycle before
+        last = end - shift
+        boundaries = [step for step in range(last, last + 8) if step % period in free]
+        applied = draw(st.sampled_from(boundaries))
+        free.remove(applied % period)
         timetable.append(
-            Generation(
-                bucket=0,
-                first_step=start - shift,
-                last_step=end - shift,
-                apply_step=end - shift + draw(st.integers(0, 7)),
-            )
+            Generation(bucket=0, first_step=start - shift, last_step=last, apply_step=applied)
         )
     return period, sorted(timetable, key=lambda generation: generation.first_step)
 

@@ -225,6 +225,23 @@ def case_auto_tries_late_updates_once_more_where_they_gained_nothing() -> None:
     job.check()
 
 
+def case_a_rate_that_falls_as_parameters_change_has_all_measured_anew() -> None:
+    job = Job("auto", trial_steps=2, trial_rounds=1, max_delay=None, max_merge=None, drift_steps=2)
+    frozen = [model.parts[1] for model in (job.model, job.reference)]
+    for part in frozen:
+        part.requires_grad_(False)
+    job.train(40, turning=False)
+    job.set_rate(0.4e-3)
+    for part in frozen:
+        part.requires_grad_(True)
+    job.train(150, turning=False)
+    stats = job.optimizer.stats()
+    assert stats["phase"] == "settled", stats
+    assert {"stock", "least_stale (late)"} <= {*stats["trials_us"]}, stats
+    assert stats["replans"]["learning rate"] == 1, stats
+    job.check()
+
+
 def case_auto_stays_exact_where_late_updates_are_forbidden() -> None:
     for config in ({"max_delay": 0}, {"max_delay": None, "accuracy_budget": 0.0}):
         job = Job("auto", trial_steps=2, trial_rounds=1, **config)

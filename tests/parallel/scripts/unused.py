@@ -113,14 +113,15 @@ def case_a_step_without_backward(policy: str) -> None:
 
 
 def _freezing(policy: str, frozen: Callable[[int], Sequence[str]]) -> None:
-    """Ours against averages by hand; Horovod's own ignores what is unfrozen after its start."""
+    """Ours against averages by hand; Horovod's own ignores what is unfrozen after its start. Before
+    the first step (-1) the optimizer is made."""
     model, reference = _Branches(), _Branches()
 
     def freeze(module: nn.Module, step: int) -> None:
         for name, parameter in module.named_parameters():
             parameter.requires_grad_(name.split(".")[0] not in frozen(step))
 
-    freeze(model, 0)
+    freeze(model, -1)
     optimizer, expected = ours_of(model, policy), sgd(reference.parameters())
     data = Data()
     for step in range(14):
@@ -146,8 +147,12 @@ def case_frozen_during_training(policy: str) -> None:
     _freezing(policy, lambda step: ["left"] if step >= 5 else [])
 
 
+def case_frozen_before_the_first_step(policy: str) -> None:
+    _freezing(policy, lambda step: ["left"] if 0 <= step < 6 else [])
+
+
 def case_frozen_and_unfrozen_in_turn(policy: str) -> None:
-    _freezing(policy, lambda step: [[], ["left"], ["right", "stem"]][step // 4 % 3])
+    _freezing(policy, lambda step: [[], ["left"], ["right", "stem"]][max(step, 0) // 4 % 3])
 
 
 def case_everything_but_one_layer_frozen_at_start(policy: str) -> None:

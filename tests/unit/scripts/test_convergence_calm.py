@@ -8,12 +8,12 @@ from convergence_training import Run
 from deft_horovod.runtime.rate_watch import CALM
 from tests.unit.scripts.test_convergence_preserver import SYNCHRONOUS, UNCORRECTED, outcome
 
-LATER, *OURS = calm_arms()
+LATER, EARLIER, *OURS = calm_arms()
 
 
 def section(turns=(0.1,) * 10, **arms):
     of = {"synchronous": SYNCHRONOUS, "later": LATER, "start": UNCORRECTED}
-    of |= {"first": OURS[0], "second": OURS[1]}
+    of |= {"first": OURS[0], "second": OURS[1], "earlier": EARLIER}
     made = []
     for name, losses in arms.items():
         for seed, loss in enumerate(losses, 1):
@@ -30,7 +30,7 @@ def row(text):
 
 def test_the_arms_wait_for_the_rates_that_the_product_waits_for():
     assert tuple(arm.below for arm in OURS) == CALM
-    assert LATER.below == CALM[0]
+    assert LATER.below == CALM[0] < EARLIER.below
     assert all(arm.late < 0 and arm.delay == 1 for arm in calm_arms())
 
 
@@ -63,11 +63,12 @@ def test_late_as_soon_as_it_is_affordable(calm_from, chosen, loss):
     assert found[8] == "2.00", "everything late, whatever it costs"
 
 
-def test_uncorrected_training_stands_beside():
-    found = row(section(synchronous=[1.0, 1.0], first=[1.0, 1.0], later=[1.5, 1.5]))
-    assert found[9:] == ["1.50", ""]
-    lost = row(section(synchronous=[1.0, 1.0], first=[1.0, 1.0], start=[math.inf, 2.0]))
-    assert lost[9:] == ["", "diverged"]
+def test_what_auto_does_not_do_stands_beside():
+    both = {"synchronous": [1.0, 1.0], "first": [1.0, 1.0]}
+    found = row(section(**both, later=[1.5, 1.5], earlier=[1.25, 1.25]))
+    assert found[9:] == ["1.25", "1.50", ""]
+    lost = row(section(**both, start=[math.inf, 2.0]))
+    assert lost[9:] == ["", "", "diverged"]
 
 
 @pytest.mark.parametrize("losses", [{"first": [1.0], "synchronous": [math.inf]}, {"first": [1.0]}])
@@ -76,4 +77,4 @@ def test_nothing_is_compared_with_nothing(losses):
 
 
 def test_arms_are_told_apart_by_name():
-    assert len({arm.name for arm in (*calm_arms(), Arm(-1, 1, 1, "local"), UNCORRECTED)}) == 5
+    assert len({arm.name for arm in (*calm_arms(), Arm(-1, 1, 1, "local"), UNCORRECTED)}) == 6

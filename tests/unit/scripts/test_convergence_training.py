@@ -2,7 +2,9 @@ import pytest
 import torch
 from convergence_lateness import Arm
 from convergence_tasks import TASKS, batches
-from convergence_training import OPTIMIZERS, Run, Training, first_late, rate_share
+from convergence_training import OPTIMIZERS, Run, Training, first_bytes, first_late, rate_share
+from hypothesis import given
+from hypothesis import strategies as st
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
@@ -69,3 +71,22 @@ def test_late_updates_wait_for_the_rate_to_fall():
     assert first_late(Arm(-1), 300) == Arm.warmup
     assert first_late(Arm(-1, warmup=250, below=0.5), 300) == 250
     assert first_late(Arm(-1, below=0.01), 300) == 300, "it never falls so far"
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=8), st.floats(0.0, 1.0))
+def test_a_share_of_the_bytes_is_not_exceeded_and_leaves_out_only_what_does_not_fit(sizes, share):
+    tensors = [torch.zeros(size) for size in sizes]
+    found = first_bytes(tensors, share)
+    taken, limit = sum(p.numel() for p in found), share * sum(sizes)
+    assert taken <= limit
+    left_out = [p.numel() for p in tensors if not any(p is one for one in found)]
+    assert all(taken + size > limit for size in left_out)
+
+
+def test_only_that_share_is_late():
+    run = Run("mlp", "sgd", 0.1, Arm(-1, 1, 1, "local", below=0.95, share=0.5), seed=1)
+    training = Training(run)
+    names = {name for name, p in training.parameters.items() if any(p is q for q in training.late)}
+    assert "1.weight" in names, "what forward uses first"
+    late = sum(p.numel() for p in training.late)
+    assert 0.0 < late <= 0.5 * sum(p.numel() for p in training.parameters.values())
