@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from horovod_source import ISOLATION_VARIABLES, SourceError, ensure_source  # noqa: E402
 
 HOROVOD_VERSION = "0.28.1"
-TORCH_MINIMUM = (2, 4)
+TORCH_MINIMUM = (2, 11)
 BUILD_COMMANDS = {"bdist_wheel", "build", "build_ext", "develop", "editable_wheel", "install"}
 CHECK_COMMANDS = BUILD_COMMANDS | {"dist_info"}
 NVTX_SYMBOL = "_ZN7horovod6common11NvtxOpRange15nvtx_ops_handleE"
@@ -96,10 +96,10 @@ def check_environment() -> None:
     if torch_version is None:
         stop(
             f"torch is not installed for {sys.executable}.",
-            f"Run: pip install 'torch>=2.4'. {isolation}",
+            f"Run: pip install 'torch>=2.11'. {isolation}",
         )
     if tuple(int(part) for part in torch_version.split(".")[:2]) < TORCH_MINIMUM:
-        stop(f"torch is {torch_version}; expected 2.4 or newer.", "Run: pip install 'torch>=2.4'")
+        stop(f"torch is {torch_version}; expected 2.11 or newer.", "Run: pip install 'torch>=2.11'")
     horovod_version = installed_version("horovod")
     if horovod_version is None:
         stop(f"Horovod is not installed for {sys.executable}.", install_horovod_command())

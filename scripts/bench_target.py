@@ -31,7 +31,7 @@ import workloads
 
 HOSTS: Final = 2
 STEPS, EVERY = 800, 40  # of a training; from one evaluation to the next
-LIMIT_S: Final = 400.0
+LIMIT_S: Final = 400.0  # of so many steps
 _QUICK: Final = {"probe_s": 0.5, "trial_steps": 4}
 ARMS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
@@ -81,7 +81,8 @@ def run_all(waiting: list[bench.Job]) -> list[str]:
             cluster.change_rate(job.options["rate_mbit"])
             what = f"{job.options['name']}, CCR {job.options['ccr']:g}, seed {job.options['seed']}"
             print(f"[{number}/{len(waiting)}] {what}: ", end="", flush=True)
-            problem = bench.run_ranks(job, "target_ranks.py", LIMIT_S)
+            limit_s = LIMIT_S * max(1.0, job.options["steps"] / STEPS)
+            problem = bench.run_ranks(job, "target_ranks.py", limit_s)
             if problem is None:
                 _, seconds, loss = json.loads(job.path.read_text("utf-8"))["curve"][-1]
                 print(f"loss {loss:.3f} after {seconds:.0f} s")

@@ -114,6 +114,8 @@ def main(arguments: list[str]) -> int:
 
     torch.set_num_threads(1)
     torch.backends.cudnn.benchmark = True
+    # The name of a bare machine need not resolve.
+    os.environ.setdefault("HOROVOD_GLOO_IFACE", "lo")
     hvd.init()
     # After Horovod has started: its own elastic mode wants a driver.
     os.environ["HOROVOD_ELASTIC"] = "1"

@@ -157,10 +157,14 @@ def stages_of(settings: Settings) -> list[Stage]:
     made += [_build(settings, first)] if settings.build else []
     # A host has no such mode: a dry run computes as it always does.
     usual = one.profiles("float32" if settings.small else "tf32")
-    made += [*one.kernels(), *one.ranks(), one.overhead(), usual]
+    made += [*one.kernels(), *one.ranks(), usual]
     if "nccl" in settings.kinds:
         other = _Kind(settings, "nccl")
-        made += [_build(settings, "nccl"), other.version(), *other.ranks(("nccl-version",))]
+        # A lone rank may use any NCCL, and the hooks' cost is not to be that of staging.
+        made += [_build(settings, "nccl"), other.overhead()]
+        made += [other.version(), *other.ranks(("nccl-version",))]
+    else:
+        made += [one.overhead()]
     made += [one.links()]
     made += [] if settings.small else [one.profiles("bf16")]
     return made

@@ -3,6 +3,7 @@
 #include "cuda/event.h"
 #include "cuda/result.cuh"
 
+using deft_cuda::OnDevice;
 using deft_cuda::result_of;
 
 int deft_cuda_built(void) { return 1; }
@@ -28,7 +29,9 @@ void* deft_cuda_event_create(int device) {
   return nullptr;
 }
 
-int deft_cuda_event_record(void* event, void* stream) {
+int deft_cuda_event_record(int device, void* event, void* stream) {
+  const OnDevice here(device);  // null would be the default stream of whichever is current
+  if (here.result() < 0) return here.result();
   return result_of(
       cudaEventRecord(static_cast<cudaEvent_t>(event), static_cast<cudaStream_t>(stream)));
 }

@@ -14,8 +14,9 @@ int deft_cuda_device_count(void);
 // An event without timing (recording and querying cost less) on a device; null on failure. The
 // device that is current for the calling thread stays current.
 void* deft_cuda_event_create(int device);
-// stream: a cudaStream_t of the event's device; null is its default stream.
-int deft_cuda_event_record(void* event, void* stream);
+// stream: a cudaStream_t of the event's device; null is its default stream. The device that is
+// current for the calling thread stays current.
+int deft_cuda_event_record(int device, void* event, void* stream);
 // 1: everything recorded before it is done. 0: not yet.
 int deft_cuda_event_query(void* event);
 // 1: work on this stream is recorded into a CUDA graph instead of done. 0: it is done.

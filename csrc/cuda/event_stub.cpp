@@ -11,7 +11,7 @@ int deft_cuda_device_count(void) { return 0; }
 
 void* deft_cuda_event_create(int /*device*/) { return nullptr; }
 
-int deft_cuda_event_record(void* /*event*/, void* /*stream*/) { return kNotBuilt; }
+int deft_cuda_event_record(int /*device*/, void* /*event*/, void* /*stream*/) { return kNotBuilt; }
 
 int deft_cuda_event_query(void* /*event*/) { return kNotBuilt; }
 

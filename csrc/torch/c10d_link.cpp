@@ -143,6 +143,9 @@ std::string C10dLink::Carrier::refusal(const Message& message) const {
 LinkStatus C10dLink::Carrier::carry(const Message& message) {
   if (!failure_.ok()) return failure_;
   try {
+    if (message.device >= 0) {  // this thread's: to ask on another would open a context there
+      c10::impl::VirtualGuardImpl(at::kCUDA).setDevice(device_of(message));
+    }
     while (message.ready != nullptr && !message.ready->ready()) {
       std::this_thread::sleep_for(kPoll);
     }

@@ -1,5 +1,6 @@
 #include "torch/cuda_copier.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 
 #include "cuda/copy_path.h"
@@ -11,6 +12,13 @@ namespace {
 
 void check(int code, const char* what) {
   TORCH_CHECK(code >= 0, "CUDA could not ", what, ": ", deft_cuda_error(code));
+}
+
+// Threads that copy are the link's own. To go back to device 0 after each copy would open a context
+// there for every rank.
+void enter(std::int32_t device) {
+  c10::impl::VirtualGuardImpl(c10::kCUDA).setDevice(
+      c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device)));
 }
 
 }  // namespace
@@ -39,11 +47,13 @@ std::shared_ptr<void> CudaCopier::host_memory(std::int64_t bytes) {
 
 void CudaCopier::to_host(void* host, const void* device, std::int64_t bytes,
                          const ReadySignal* after) {
+  enter(device_);
   void* event = after == nullptr ? nullptr : after->native_event();
   check(deft_cuda_path_copy(out_, host, device, bytes, event), "copy to the host");
 }
 
 void CudaCopier::to_device(void* device, const void* host, std::int64_t bytes) {
+  enter(device_);
   check(deft_cuda_path_copy(back_, device, host, bytes, nullptr), "copy to the device");
 }
 

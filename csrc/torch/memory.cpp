@@ -1,5 +1,7 @@
 #include "torch/memory.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 #include <memory>
 #include <string>
 
@@ -53,6 +55,10 @@ Allocator torch_allocator() {
                                  : at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device));
     const auto tensor =
         std::make_shared<at::Tensor>(at::empty({bytes}, at::device(where).dtype(at::kByte)));
+    // Who had the memory before may still be at work on this stream; Horovod's knows nothing of it.
+    if (device >= 0) {
+      c10::impl::VirtualGuardImpl(where.type()).getStream(where).synchronize();
+    }
     return std::shared_ptr<void>(tensor, tensor->data_ptr());
   };
 }

@@ -106,6 +106,10 @@ class Course:
         self._trials.clear()
         self._begin(itinerary(self.policy, self.config, steps_done, self.purpose))
 
+    def rest(self) -> None:
+        """There is nothing to measure or to plan."""
+        self._begin((Leg("settled", STOCK),))
+
     def try_late(self) -> None:
         """What runs takes turns with late updates, once gradients were looked at. Nothing else has
         changed, so nothing else is measured again."""

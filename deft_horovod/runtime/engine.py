@@ -122,7 +122,9 @@ class Engine:
         held = self._finish(hold_gated and self._gates is not None)
         self._observer.end_step()
         planned = self.planned.members if self.planned is not None else ()
-        strays = self._observer.strays(planned, self._members() if changed else ())
+        strays = self._observer.strays(planned)
+        if changed:
+            strays += self._observer.newcomers(self._members(), self._agreement())
         self._reduce_now(strays)
         if self._gates is not None:
             self._gates.hold(held, options_of(self._inner))
@@ -180,7 +182,7 @@ class Engine:
         """All ranks have come out of ``join()``. Those that left early have not read what the last
         headers asked for, so nobody acts on it; whoever asked goes on asking in the next step."""
         if self.planned is not None:
-            self.planned.take_attention()
+            self.planned.forget_attention()
         self._pilot.rejoin(self._agreement())
         if (late := self._late_plan) and self._assignment is not None:  # a new cycle for all
             self._install(self._assignment, late.sent())

@@ -8,6 +8,7 @@ the parameter before it; otherwise the outermost module around it.
 
 A compiled module is one module: nothing is watched inside it. The global hooks are taken away while
 it runs, as code that is compiled with them around would be compiled once more when they are gone.
+A scripted module (torch.jit) takes no hooks of its own, so it is part of the module around it.
 """
 
 from __future__ import annotations
@@ -51,6 +52,10 @@ class _UseWatch(TorchFunctionMode):
 def _is_compiled(module: nn.Module) -> bool:
     """Whether it came from torch.compile(); asking torch._dynamo would import all of it."""
     return any(name == "_orig_mod" for name, _ in module.named_children())
+
+
+def _is_scripted(module: nn.Module) -> bool:
+    return isinstance(module, torch.jit.ScriptModule)
 
 
 class ForwardWatch:
@@ -141,7 +146,7 @@ class ForwardWatch:
         self._gates[index] = self._roots[-1]
 
     def _enter(self, module: nn.Module, _: Any) -> None:
-        if torch.compiler.is_compiling() or in_backward():
+        if torch.compiler.is_compiling() or in_backward() or _is_scripted(module):
             return
         if self._depth == 0:
             if not torch.is_grad_enabled():
@@ -183,6 +188,8 @@ class ForwardWatch:
 
     def _leave(self, module: nn.Module, _: Any, __: Any) -> None:
         if torch.compiler.is_compiling() or in_backward() or self._depth == 0:
+            return
+        if _is_scripted(module):
             return
         self._depth -= 1
         if self._depth > 0:

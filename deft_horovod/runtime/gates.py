@@ -52,6 +52,17 @@ class Hook:
         return Hook, ()
 
 
+class SavingHook(Hook):
+    """After a state dict was made; it may be corrected."""
+
+    def __init__(self, correct: Callable[[nn.Module, dict[str, Any], str], None]) -> None:
+        super().__init__()
+        self._correct = correct
+
+    def __call__(self, module: nn.Module, state: dict[str, Any], prefix: str, _: Any) -> None:
+        self._correct(module, state, prefix)
+
+
 def gates_of(
     inner: torch.optim.Optimizer, reducer: PlannedReducer, observer: Observer
 ) -> Gates | None:
@@ -78,19 +89,22 @@ class Gates:
         self._parts: dict[int, int] = {}  # slots not applied yet -> generations still missing
         self._options: Options = []
         self._gave_up = False  # waiting failed in this forward; its end must not wait once more
+        self._inside = 0  # forwards of roots that have not returned
+        self._ends: set[nn.Module] = set()  # others whose forward has been one of its own
         self._handles: list[RemovableHandle] = []
         by_module: dict[nn.Module, list[int]] = defaultdict(list)
         for slot, module in enumerate(gate_modules):
             if module is not None:
                 by_module[module].append(slot)
         for module, slots in by_module.items():
-            before_use = self._hook(functools.partial(self._before_use, slots))
+            before_use = self._hook(functools.partial(self._before_use, module, slots))
             self._handles.append(module.register_forward_pre_hook(before_use))
         for root in roots:
+            before = root.register_forward_pre_hook(self._hook(self._enter), prepend=True)
             after = root.register_forward_hook(self._hook(self._after_forward), always_call=True)
             saving = root.register_state_dict_pre_hook(self._hook(self.open_all))
             loading = root.register_load_state_dict_pre_hook(self._hook(self._before_loading))
-            self._handles += [after, saving, loading]
+            self._handles += [before, after, saving, loading]
 
     def _hook(self, act: Callable[[], None]) -> Hook:
         return Hook(act, self._before_copy)
@@ -156,14 +170,30 @@ class Gates:
                     whole.append(self._reducer.members[slot].tensor)
         return whole
 
-    def _before_use(self, slots: Sequence[int]) -> None:
+    def _enter(self) -> None:
+        self._inside += 1
+
+    def _before_use(self, module: nn.Module, slots: Sequence[int]) -> None:
+        if self._held and not self._inside and module not in self._ends:
+            # A part of the model is called by itself, which no root would notice.
+            self._ends.add(module)
+            after = self._hook(self._after_part)
+            self._handles.append(module.register_forward_hook(after, always_call=True))
         try:
             self.open(slots)
         except BaseException:
             self._gave_up = True
             raise
 
+    def _after_part(self) -> None:
+        if not self._inside:
+            self._end_forward()
+
     def _after_forward(self) -> None:
+        self._inside -= 1
+        self._end_forward()
+
+    def _end_forward(self) -> None:
         gave_up, self._gave_up = self._gave_up, False
         if not gave_up:
             self.open_all()

@@ -10,16 +10,22 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import horovod.torch as stock
 
 from deft_horovod.judgement import Judgement
 from deft_horovod.plan import Plan
 from deft_horovod.policies.base import Policy, Request
+from deft_horovod.policies.limits import budget, limits
 from deft_horovod.policies.preserved import preserved
 from deft_horovod.runtime.gradient_watch import GradientWatch
 from deft_horovod.runtime.planned_reducer import PlannedReducer
 from deft_horovod.solver.preserver import Gradients, affordable_turn, lateness
 from deft_horovod.solver.staleness import staleness
+
+if TYPE_CHECKING:
+    from deft_horovod.runtime.planning import Task
 
 _LOG: Final = logging.getLogger("deft_horovod")
 _FEWEST_STEPS: Final = 20  # to judge by
@@ -112,3 +118,14 @@ class Guard:
         found = self._watch.seen(_FEWEST_STEPS) if self._watch is not None else None
         self._gradients = found or self._gradients
         return found
+
+
+def guard_of(task: Task, correction: str, *, deciding: bool) -> Guard | None:
+    """Where the task's updates may be late and accuracy has a budget. `correction`: of those that
+    are; `deciding`: whether this rank plans for all."""
+    allowed = budget(task.policy.name, task.config)
+    late = limits(task.policy.name, task.config).late and not task.config.plan_file
+    if allowed is None or not late or task.purpose != "train":
+        return None
+    size, summed = task.channel.process_set.size(), task.channel.op == stock.Sum
+    return Guard(allowed, correction, GradientWatch(size, summed=summed) if deciding else None)

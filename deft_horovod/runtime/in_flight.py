@@ -59,7 +59,10 @@ class InFlight:
     def restore(self, reducer: PlannedReducer, scales: LossScales) -> None:
         """Into a fresh reducer of the same plan."""
         for bucket, buffer, elements in self.memory:
-            reducer.session.bucket_memory(bucket, buffer).copy_(elements)
+            memory = reducer.session.bucket_memory(bucket, buffer)
+            memory.copy_(elements)
+            if memory.is_cuda:  # what is sent or read from here on asks no event for it
+                torch.cuda.current_stream(memory.device).synchronize()
         reducer.void_runs.update(self.void)
         scales.restore(self.scales)
         reducer.session.resume_at(self.step)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from torch import nn
 
 from deft_horovod.profile import LinkCost, Profile
+from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.forward_watch import ForwardWatch
 from deft_horovod.runtime.members import Member
@@ -63,17 +64,18 @@ class Observer:
         seen = set(self._last.sparse) if self._last is not None else set()
         return [i in seen for i in range(len(self.members))]
 
-    def strays(self, planned: Sequence[Member], everyone: Sequence[Member]) -> list[Member]:
-        """Gradients that no plan carries yet: sparse ones of members that were dense so far, and
-        those of members that train only by now."""
+    def strays(self, planned: Sequence[Member]) -> list[Member]:
+        """Sparse gradients of members that were dense so far, which no plan can carry."""
         carried = {id(m) for m in planned}
         sparse = zip(self.members, self.sparse(), strict=True)
+        return [m for m, is_sparse in sparse if is_sparse and id(m) in carried]
+
+    def newcomers(self, everyone: Sequence[Member], agreement: Agreement) -> list[Member]:
+        """Members that train only by now, with a gradient on any rank; all ranks ask together."""
         known = {id(m.tensor) for m in self.members}
-        return [m for m, is_sparse in sparse if is_sparse and id(m) in carried] + [
-            m
-            for m in everyone
-            if m.tensor.requires_grad and m.tensor.grad is not None and id(m.tensor) not in known
-        ]
+        new = [m for m in everyone if m.tensor.requires_grad and id(m.tensor) not in known]
+        present = agreement.union([m.tensor.grad is not None for m in new])
+        return [m for m, is_present in zip(new, present, strict=True) if is_present]
 
     def gates(self, members: Sequence[Member]) -> list[nn.Module | None]:
         """The module before whose call each of these members has to be updated."""

@@ -19,7 +19,7 @@ import torch
 from deft_horovod import policies
 from deft_horovod.comparison import STOCK
 from deft_horovod.plan import Plan
-from deft_horovod.policies.limits import budget, limits
+from deft_horovod.policies.limits import limits
 from deft_horovod.policies.memory import Memory
 from deft_horovod.profile import LinkCost, Profile
 from deft_horovod.runtime.agreement import Agreement
@@ -27,8 +27,7 @@ from deft_horovod.runtime.clock_offset import clock_offset
 from deft_horovod.runtime.course import Course, Leg, choose, slowest
 from deft_horovod.runtime.drift import Drift
 from deft_horovod.runtime.extension import native
-from deft_horovod.runtime.gradient_watch import GradientWatch
-from deft_horovod.runtime.guard import Guard
+from deft_horovod.runtime.guard import Guard, guard_of
 from deft_horovod.runtime.job_request import Subject
 from deft_horovod.runtime.links import Links
 from deft_horovod.runtime.loss_scale import LossScales
@@ -143,14 +142,8 @@ class Pilot:
             self._tracer = Tracer(file.write, line, offset, config.trace_steps)
 
     def _new_guard(self, agreement: Agreement, observer: Observer) -> Guard | None:
-        task = self._whole_task
-        allowed = budget(task.policy.name, task.config)
-        late = limits(task.policy.name, task.config).late and not task.config.plan_file
-        if allowed is None or not late or task.purpose != "train":
-            return None
-        size, summed = task.channel.process_set.size(), task.channel.op == stock.Sum
-        watch = GradientWatch(size, summed=summed) if agreement.deciding else None
-        return Guard(allowed, possible(task.correction, self._inner, observer.roots), watch)
+        able = possible(self._whole_task.correction, self._inner, observer.roots)
+        return guard_of(self._whole_task, able, deciding=agreement.deciding)
 
     def adopt(self, assignment: Assignment) -> None:
         """What came of planning."""
@@ -298,6 +291,8 @@ class Pilot:
         self._course.restart(steps_done)
         self._profile = None
         self._profiler = None
+        if not observer.members:
+            self._course.rest()  # until something trains
         if self.leg.kind == "profile":
             config = self._whole_task.config
             self._profiled = observer.members
@@ -341,7 +336,9 @@ class Pilot:
         self._plain = "bucket" if unknown else STOCK
         same = [id(m) for m in self._profiled] == [id(m) for m in observer.members]
         kept = self._profile if same else None
-        steps = self._course.done
+        # A worker that has just come has done none, and all have to be at the same place.
+        steps = max(int(row[0]) for row in agreement.gather([float(self._course.done)]))
+        self._course.restart(steps)
         if any(agreement.union([kept is None])) or kept is None:
             self._restart(observer, steps)
             return
@@ -355,8 +352,8 @@ class Pilot:
         have to have it."""
         request = world().job_request
         everyone = self._whole_task.channel.process_set.size() == stock.size()
-        if request is not None and self._subject is None and everyone:
-            tensors = [member.tensor for member in observer.members]
+        tensors = [member.tensor for member in observer.members]
+        if request is not None and self._subject is None and everyone and tensors:
             self._subject = request.subject(type(self._inner).__name__, tensors)
 
     def resume(self, agreement: Agreement, observer: Observer) -> None:
@@ -369,8 +366,9 @@ class Pilot:
     def rejoin(self, agreement: Agreement) -> None:
         """All ranks have come out of ``join()``, having run different numbers of steps."""
         self.due = self._asked = False
+        rows = agreement.gather([float(self._course.steps), float(self._steps_with_plan)])
+        steps, self._steps_with_plan = (int(max(column)) for column in zip(*rows, strict=True))
         if self.leg.steps:
-            steps = max(int(row[0]) for row in agreement.gather([float(self._course.steps)]))
             self.due = self._course.catch_up(steps)
 
     def forget(self, steps: int) -> None:

@@ -94,7 +94,7 @@ class PlannedReducer:
         )
         self.route = route
         self._clock = clock
-        self._attention = False
+        self._attention = self._attention_next = False
         self.void_runs: set[_Run] = set()
         self.prediction: Prediction | None = None
         self.watch: GradientWatch | None = None
@@ -138,7 +138,10 @@ class PlannedReducer:
             self.prediction.note_due([due for due in dues if not due.gated])
         if hold_gated:
             return gated
+        # Other ranks may hold these until the next forward: what they ask for counts then.
+        asked, self._attention = self._attention, False
         self.take(gated)
+        self._attention, self._attention_next = asked, self._attention
         return []
 
     def take(self, dues: Sequence[native.Due]) -> None:
@@ -187,8 +190,13 @@ class PlannedReducer:
 
     def take_attention(self) -> bool:
         """Whether any rank asked for a new plan in what was taken since the last call."""
-        asked, self._attention = self._attention, False
+        asked = self._attention
+        self._attention, self._attention_next = self._attention_next, False
         return asked
+
+    def forget_attention(self) -> None:
+        """Nobody acts on what was asked for so far."""
+        self._attention = self._attention_next = False
 
     def members_of(self, dues: Iterable[native.Due]) -> set[int]:
         """The parameters that have a part in these generations."""

@@ -7,10 +7,12 @@ user's own optimizer, on copies of its state, so that they hold for any update r
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from torch import nn
 
 from deft_horovod.runtime.partial_update import (
     Options,
@@ -56,6 +58,14 @@ class Shadow:
             for tensor, state in true_state.items():
                 self._give_state_back(tensor, state)
 
+    def correct(self, module: nn.Module, state: dict[str, Any], prefix: str) -> None:
+        """The true values for a state dict of the module. Parameters keep theirs: backward may be
+        still to come, and what it saved must not change."""
+        true = {id(tensor): value for tensor, value in self._kept}
+        for name, parameter in module.named_parameters(remove_duplicate=False):
+            if id(parameter) in true and prefix + name in state:
+                state[prefix + name] = true[id(parameter)].clone()
+
     def lift(self) -> None:
         """The true values again. Without a cast it does nothing."""
         with torch.inference_mode(mode=False), torch.no_grad():
@@ -66,8 +76,9 @@ class Shadow:
     def _borrow_state(self, tensor: torch.Tensor) -> dict[str, Any] | None:
         state: dict[str, Any] | None = self._inner.state.get(tensor)
         if state is not None:
+            # Some keep tensors in lists (SOAP): what is guessed must not reach those either.
             self._inner.state[tensor] = {
-                key: value.clone() if isinstance(value, torch.Tensor) else value
+                key: value.clone() if isinstance(value, torch.Tensor) else copy.deepcopy(value)
                 for key, value in state.items()
             }
         return state

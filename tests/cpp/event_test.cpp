@@ -10,7 +10,7 @@ TEST(Event, IsDoneAfterItsStream) {
   if (deft_cuda_device_count() == 0) GTEST_SKIP() << "no CUDA device, or built without nvcc";
   void* event = deft_cuda_event_create(0);
   ASSERT_NE(event, nullptr);
-  EXPECT_EQ(deft_cuda_event_record(event, nullptr), 0);
+  EXPECT_EQ(deft_cuda_event_record(0, event, nullptr), 0);
   int done = 0;
   while (done == 0) done = deft_cuda_event_query(event);
   EXPECT_EQ(done, 1) << deft_cuda_error(done);
@@ -24,7 +24,7 @@ TEST(Event, FailsWithAReasonWhereThereIsNoDevice) {
   EXPECT_EQ(deft_cuda_event_create(count), nullptr) << "one past the last device";
   EXPECT_FALSE(std::string(deft_cuda_error(-1)).empty());
   if (deft_cuda_built() == 1) return;
-  EXPECT_LT(deft_cuda_event_record(nullptr, nullptr), 0);
+  EXPECT_LT(deft_cuda_event_record(0, nullptr, nullptr), 0);
   EXPECT_LT(deft_cuda_event_query(nullptr), 0);
   EXPECT_LT(deft_cuda_stream_capturing(nullptr), 0);
   EXPECT_LT(deft_cuda_event_destroy(nullptr), 0);

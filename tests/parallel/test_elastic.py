@@ -29,7 +29,14 @@ def commits(policy: str) -> tuple[int, ...]:
     return (LAST_COMMIT, NEXT_COMMIT) if policy == "deft" else (LAST_COMMIT,)
 
 
-def run(tmp_path: Path, how: str, policy: str, hosts: tuple[str, ...], least: int) -> list[Any]:
+def run(
+    tmp_path: Path,
+    how: str,
+    policy: str,
+    hosts: tuple[str, ...],
+    least: int,
+    **environment: str,
+) -> list[Any]:
     """Several names of this machine are several hosts to Horovod, each lost on its own."""
     discover = tmp_path / "hosts.sh"
     discover.write_text("#!/bin/sh\n" + "".join(f"echo {host}\n" for host in hosts))
@@ -41,7 +48,7 @@ def run(tmp_path: Path, how: str, policy: str, hosts: tuple[str, ...], least: in
         2,
         timeout_s=100,
         options={"how": how, "policy": policy, "regrow": how == "killed"},
-        env={"DEFT_DEADLINE_S": "20", **LATE},
+        env={"DEFT_DEADLINE_S": "20", **LATE, **environment},
         launcher=launcher,
     )
     for rank in job.require_success().results:
@@ -72,9 +79,15 @@ def test_an_error_of_horovod_leads_back_to_the_last_commit(
         assert rank["history"] in [[0, commit] for commit in commits(policy)]
 
 
-@pytest.mark.parametrize("policy", ["bucket", "priority", "deft"])
-def test_a_killed_rank_leaves_and_a_new_one_joins(tmp_path: Path, policy: str) -> None:
-    ranks = run(tmp_path, "killed", policy, ("localhost:1", "127.0.0.1:1"), least=1)
+@pytest.mark.parametrize(
+    ("policy", "warmup_steps"), [("bucket", "0"), ("priority", "0"), ("deft", "0"), ("deft", "8")]
+)
+def test_a_killed_rank_leaves_and_a_new_one_joins(
+    tmp_path: Path, policy: str, warmup_steps: str
+) -> None:
+    """With a warm-up the newcomer has all of it before itself, the survivor hardly anything."""
+    hosts, warm = ("localhost:1", "127.0.0.1:1"), {"DEFT_WARMUP_STEPS": warmup_steps}
+    ranks = run(tmp_path, "killed", policy, hosts, least=1, **warm)
     survivor, newcomer = sorted(ranks, key=lambda rank: -len(rank["history"]))
     assert survivor["history"][:2] in [[0, commit] for commit in commits(policy)]
     assert newcomer["history"] == [survivor["history"][-1]]

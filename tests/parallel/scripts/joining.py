@@ -20,9 +20,11 @@ def _epoch(model: nn.Module, optimizer: Any, batches: list[Any], passes: int = 1
         optimizer.step()
 
 
-def _epochs(policy: str, batches_by_epoch: list[tuple[int, int]], passes: int = 1) -> None:
+def _epochs(
+    policy: str, batches_by_epoch: list[tuple[int, int]], passes: int = 1, **options: Any
+) -> None:
     """An epoch is: as many batches as this rank has, then join(); parameters from the last."""
-    twins, data = Twins(policy, backward_passes_per_step=passes), Data()
+    twins, data = Twins(policy, backward_passes_per_step=passes, **options), Data()
     for epoch, counts in enumerate(batches_by_epoch):
         batches = [data.next() for _ in range(counts[stock.rank()])]
         last = []
@@ -56,6 +58,12 @@ def case_accumulation_over_uneven_data(policy: str) -> None:
 
 def case_joining_without_training_between(policy: str) -> None:
     _epochs(policy, [(0, 0), (2, 1), (0, 0), (2, 2)])
+
+
+def case_where_stock_is_kept_all_ask_at_the_same_boundary() -> None:
+    """Without a plan there are no headers: all ranks ask after so many steps."""
+    kept = {"min_gain": 1.0, "drift": 100.0, "drift_steps": 5, "trial_steps": 1, "trial_rounds": 1}
+    _epochs("auto", [(12, 12), (4, 2), (3, 6), (7, 7)], config=kept)
 
 
 if __name__ == "__main__":

@@ -215,6 +215,25 @@ def assert_same(values: Sequence[torch.Tensor], model: nn.Module) -> None:
     assert all(torch.equal(a, b) for a, b in zip(values, model.parameters(), strict=True))
 
 
+def case_a_state_dict_before_backward_has_the_true_values() -> None:
+    """And leaves alone what backward needs: as if nobody had asked."""
+    job, quiet = Job(DELAYED), Job(DELAYED)
+    for _ in range(STEPS):
+        before = [p.detach().clone() for p in job.model.parameters()]
+        job.optimizer.zero_grad()
+        loss = loss_of(job.model, job.data.next())
+        if stock.rank() == 0:
+            for name, value in job.model.state_dict().items():
+                true = before[[n for n, _ in job.model.named_parameters()].index(name)]
+                assert torch.equal(value, true), name
+        loss.backward()
+        job.optimizer.step()
+        quiet.train(1)
+    assert_same([*quiet.model.parameters()], job.model)
+    job.optimizer.flush()
+    quiet.optimizer.flush()
+
+
 def case_after_a_checkpoint_training_goes_on() -> None:
     """The step after it cannot be predicted: the model is first seen in its forward."""
     job = Job(DELAYED, adamw)

@@ -20,7 +20,7 @@ from training import (
     make_model,
     mlp,
 )
-from twins import SIZES, Twins, adam, main, ours_of
+from twins import SIZES, Twins, adam, main, ours_of, plain_sgd
 
 import deft_horovod.torch as hvd
 
@@ -253,6 +253,57 @@ def case_layers_called_without_their_model(policy: str) -> None:
             for layer in model:
                 x = layer(x)
             F.mse_loss(x, targets).backward()
+            optimizer.step()
+    twins.check()
+
+
+def case_scripted_modules(policy: str) -> None:
+    """They take no hooks. What torch.jit fuses differs from copy to copy, so last bits do."""
+
+    def make() -> nn.Module:
+        torch.manual_seed(5)
+        inside = torch.jit.script(nn.Sequential(nn.Linear(20, 20), nn.Tanh()))
+        return nn.Sequential(nn.Linear(7, 20), inside, nn.Linear(20, 4))
+
+    for wrap in (lambda model: model, torch.jit.script):
+        twins, data = Twins(policy, lambda wrap=wrap: wrap(make())), Data()
+        for _ in range(STEPS):
+            batch = data.next()
+            for model, optimizer in twins:
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+        twins.optimizer.flush()
+        assert equal_on_all_ranks(twins.model.parameters())
+        for a, b in zip(twins.model.parameters(), twins.reference.parameters(), strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
+
+
+def case_a_part_of_the_model_trains_by_itself(policy: str) -> None:
+    """The first steps call all of it, so nothing else was seen to be called from outside."""
+    twins, data = Twins(policy, mlp, plain_sgd), Data()
+    for step in range(2 * STEPS):
+        x, y = data.next()
+        for model, optimizer in twins:
+            optimizer.zero_grad()
+            if step >= 4 and step % 2:
+                model[0](x).square().mean().backward()
+            else:
+                loss_of(model, (x, y)).backward()
+            optimizer.step()
+    twins.check()
+
+
+def case_one_rank_reads_options_before_its_step(policy: str) -> None:
+    """That synchronizes; whether somebody wants a new plan must not be known earlier there."""
+    twins, data = Twins(policy, mlp), Data()
+    for _ in range(2 * STEPS):
+        batch = data.next()
+        for model, optimizer in twins:
+            optimizer.zero_grad()
+            loss_of(model, batch).backward()
+            if stock.rank() == 0 and model is twins.model:
+                assert optimizer.param_groups[0]["lr"] > 0.0
             optimizer.step()
     twins.check()
 

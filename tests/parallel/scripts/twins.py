@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import horovod.torch as stock
@@ -41,12 +42,16 @@ def adam(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
 
 
 def ours_of(
-    model: nn.Module, policy: str, optimizer: MakeOptimizer = sgd, **arguments: Any
+    model: nn.Module,
+    policy: str,
+    optimizer: MakeOptimizer = sgd,
+    config: Mapping[str, Any] = MappingProxyType({}),
+    **arguments: Any,
 ) -> hvd.OptimizerType:
     """Our optimizer over all parameters of a model."""
     inner = optimizer(model.parameters())
     made = hvd.DistributedOptimizer(
-        inner, model.named_parameters(), policy=policy, config=SIZES, **arguments
+        inner, model.named_parameters(), policy=policy, config={**SIZES, **config}, **arguments
     )
     assert isinstance(made, hvd.OptimizerType)
     return made
@@ -67,10 +72,11 @@ class Twins:
         policy: str,
         make: MakeModel = mlp,
         optimizer: MakeOptimizer = sgd,
+        config: Mapping[str, Any] = MappingProxyType({}),
         **arguments: Any,
     ) -> None:
         self.model, self.reference = make(), make()
-        self.optimizer = ours_of(self.model, policy, optimizer, **arguments)
+        self.optimizer = ours_of(self.model, policy, optimizer, config, **arguments)
         self.stock = stock_of(self.reference, optimizer, **arguments)
 
     def __iter__(self) -> Iterator[tuple[nn.Module, Any]]:

@@ -159,6 +159,42 @@ def case_everything_but_one_layer_frozen_at_start(policy: str) -> None:
     _freezing(policy, lambda step: ["stem", "left"] if step < 6 else ["right"])
 
 
+def case_unfrozen_with_a_gradient_on_one_rank(policy: str) -> None:
+    """In that step no plan has it, and only one rank would send it."""
+    twins, data = Twins(policy, _Branches, plain_sgd), Data()
+    right = [list(model.right.parameters()) for model, _ in twins]
+    for step in range(10):
+        for parameter in right[0]:
+            parameter.requires_grad_(step >= 5)
+        batch = data.next()
+        for model, optimizer in twins:
+            _step(model, optimizer, batch, (True, step >= 5 and stock.rank() == 1))
+    twins.check()
+
+
+def case_nothing_trains(policy: str) -> None:
+    """Of one of two optimizers, for a while."""
+    model, reference = _Branches(), _Branches()
+    optimizer, expected = ours_of(model, policy), sgd(reference.parameters())
+    data = Data()
+    for step in range(24):
+        trains = step >= 16
+        for parameter in (*model.parameters(), *reference.parameters()):
+            parameter.requires_grad_(trains)
+        batch = data.next()
+        optimizer.zero_grad()
+        expected.zero_grad()
+        if trains:
+            F.mse_loss(model(batch[0], True, True), batch[1]).backward()
+            F.mse_loss(reference(batch[0], True, True), batch[1]).backward()
+            average_gradients(reference.parameters())
+        optimizer.step()
+        expected.step()
+    optimizer.flush()
+    assert_equal_models(model, reference)
+    assert equal_on_all_ranks(model.parameters())
+
+
 class _Lookup(nn.Module):
     """An embedding with sparse gradients under a dense layer."""
 

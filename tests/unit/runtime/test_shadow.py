@@ -75,6 +75,45 @@ def tensors_in(state):
     ]
 
 
+class Nested(torch.optim.SGD):
+    """Keeps tensors in a list, as optimizers with factors of each dimension do."""
+
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    means = self.state[p].setdefault("means", [torch.zeros_like(p)])
+                    means[0].lerp_(p.grad, 0.5)
+                    p.data.add_(means[0], alpha=-group["lr"])
+
+
+def test_state_inside_of_containers_stays_what_it_is():
+    p = torch.ones(3, requires_grad=True)
+    optimizer = Nested([p], lr=0.1)
+    p.grad = torch.ones(3)
+    optimizer.step()
+    shadow, true = Shadow(optimizer), optimizer.state[p]["means"][0]
+    shadow.cast([({p: torch.full((3,), 5.0)}, options_of(optimizer))])
+    assert not torch.equal(p, torch.full((3,), 0.95))
+    shadow.lift()
+    assert optimizer.state[p]["means"][0] is true
+    assert torch.equal(true, torch.full((3,), 0.5))
+
+
+def test_a_state_dict_of_a_cast_is_corrected_without_lifting_it():
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    before = copy.deepcopy(model.state_dict())
+    shadow = Shadow(optimizer)
+    shadow.cast([({p: torch.ones_like(p) for p in model.parameters()}, options_of(optimizer))])
+    predicted = values(model.parameters())
+    state = model.state_dict(prefix="model.")
+    shadow.correct(model, state, "model.")
+    assert all(torch.equal(state["model." + name], value) for name, value in before.items())
+    assert shadow.is_cast
+    assert same(values(model.parameters()), predicted)
+
+
 @EACH
 def test_two_updates_in_flight_are_two_steps(name):
     parameters, optimizer = trained(name, 2)
