@@ -27,8 +27,7 @@ DeviceSignal::~DeviceSignal() { deft_cuda_event_destroy(event_); }
 
 void DeviceSignal::record() {
   const c10::impl::VirtualGuardImpl guard(device_.type());
-  check(deft_cuda_event_record(device_.index(), event_,
-                               guard.getStream(device_).native_handle()),
+  check(deft_cuda_event_record(device_.index(), event_, guard.getStream(device_).native_handle()),
         "record an event");
 }
 
