@@ -12,6 +12,7 @@ from gpu_stages import Stage
 
 PROFILED = ("resnet101", "vgg19", "gpt2", "gpt2_medium", "bert_base")
 TRAINED = ("resnet50", "gpt2")
+RANK_TESTS = ("parity", "late", "two_links")  # of tests/gpu, what is worth most first
 INSTALLED = "installed"  # the kind of a check that builds nothing
 
 
@@ -117,9 +118,10 @@ class _Kind:
 
     def ranks(self, needs: tuple[str, ...] = ()) -> list[Stage]:
         kind, made = self._kind, []
-        tests = ("gpu_tests.py", "--which", "ranks")
-        title = "do ranks train as with stock Horovod?"
-        made.append(self.stage(f"ranks-{kind}", title, tests, 420, 60, needs))
+        for name in RANK_TESTS:  # a stage each: one that hangs must not hide what the others said
+            tests = ("gpu_tests.py", "--which", name)
+            title = f"do ranks train as with stock Horovod: {name.replace('_', ' ')}?"
+            made.append(self.stage(f"ranks-{kind}-{name}", title, tests, 330, 45, needs))
         models = ("tiny_resnet", "tiny_gpt2") if self._settings.small else TRAINED
         for ranks in (2, 4):
             words = ("gpu_training.py", "--ranks", str(ranks), "--models", ",".join(models))

@@ -21,9 +21,10 @@ DEVICE_VARIABLE = "DEFT_TEST_DEVICE"
 
 
 def chosen(folder: Path, which: str) -> list[Path]:
-    """Test files of ranks, or all others."""
-    files = sorted(folder.glob("test_*.py"))
-    return [path for path in files if path.name.endswith(RANKS) == (which == "ranks")]
+    """The test file of ranks that has this name, or all that have none."""
+    if which == "kernels":
+        return sorted(path for path in folder.glob("test_*.py") if not path.name.endswith(RANKS))
+    return sorted(folder.glob(f"test_{which}{RANKS}"))
 
 
 def count(report: Path) -> dict[str, Any]:
@@ -56,7 +57,7 @@ def headline(found: dict[str, Any]) -> str:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--which", choices=("kernels", "ranks"), required=True)
+    parser.add_argument("--which", required=True, help="kernels, or NAME of test_NAME_ranks.py")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
     options = parser.parse_args(arguments)
     files = chosen(ROOT / "tests" / "gpu", options.which)

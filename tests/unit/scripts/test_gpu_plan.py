@@ -30,14 +30,14 @@ def test_a_gpu_gets_both_kinds_of_horovod(check: SimpleNamespace, tmp_path: Path
         "build-staged",
         "kernels",
         "pack",
-        "ranks-staged",
+        *(f"ranks-staged-{name}" for name in check.plan.RANK_TESTS),
         "training-staged-2",
         "training-staged-4",
         "profiles-tf32",
         "build-nccl",
         "overhead",
         "nccl-version",
-        "ranks-nccl",
+        *(f"ranks-nccl-{name}" for name in check.plan.RANK_TESTS),
         "training-nccl-2",
         "training-nccl-4",
         "links",
@@ -55,7 +55,13 @@ def test_a_gpu_gets_both_kinds_of_horovod(check: SimpleNamespace, tmp_path: Path
         shared = kind == "nccl"
         assert ("NCCL_MULTI_RANK_GPU_ENABLE" in stage.environment) == shared
         assert ("LD_PRELOAD" in stage.environment) == shared
-    assert by_name["ranks-nccl"].needs[1] == "nccl-version"
+    assert by_name["ranks-nccl-parity"].needs[1] == "nccl-version"
+
+
+def test_every_test_of_ranks_has_a_stage(check: SimpleNamespace) -> None:
+    files = (SCRIPTS.parent / "tests" / "gpu").glob("test_*_ranks.py")
+    names = {path.name.removeprefix("test_").removesuffix("_ranks.py") for path in files}
+    assert names == {*check.plan.RANK_TESTS}
 
 
 def test_a_dry_run_takes_what_is_installed_and_small_models(
