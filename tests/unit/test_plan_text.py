@@ -85,7 +85,7 @@ def test_the_steps_of_a_period_can_have_different_fates():
         buckets=(Bucket(arena=0, begin=0, end=8), Bucket(arena=0, begin=8, end=16)),
         generations=(
             Generation(bucket=0),
-            Generation(bucket=0, first_step=1, last_step=2, apply_step=3),
+            Generation(bucket=0, first_step=1, last_step=2, apply_step=4),
             Generation(bucket=1, last_step=2, apply_step=2),
         ),
         tasks=(
@@ -100,7 +100,7 @@ def test_the_steps_of_a_period_can_have_different_fates():
 bucket 0: 32 B, layer 1 (fc.weight) part 1 of 2:
   step 0: synchronous, rides backward of t on link wire (reduce_scatter), \
 then backward of t on link other (all_gather)
-  steps 1 to 2: 2 steps merged, delay 1, rides forward of t+1 on link wire
+  steps 1 to 2: 2 steps merged, delay 2, rides forward of t+1 on link wire
 bucket 1: 32 B, layer 1 (fc.weight) part 2 of 2, 3 steps merged, rides backward of t on link wire"""
     )
 

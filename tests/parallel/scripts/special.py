@@ -266,13 +266,8 @@ def case_scripted_modules(policy: str) -> None:
         return nn.Sequential(nn.Linear(7, 20), inside, nn.Linear(20, 4))
 
     for wrap in (lambda model: model, torch.jit.script):
-        twins, data = Twins(policy, lambda wrap=wrap: wrap(make())), Data()
-        for _ in range(STEPS):
-            batch = data.next()
-            for model, optimizer in twins:
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+        twins = Twins(policy, lambda wrap=wrap: wrap(make()))
+        twins.train(Data(), STEPS)
         twins.optimizer.flush()
         assert equal_on_all_ranks(twins.model.parameters())
         for a, b in zip(twins.model.parameters(), twins.reference.parameters(), strict=True):
