@@ -249,8 +249,8 @@ def _draw_setting(axis: Any, setting: Setting, row: Sequence[Cell]) -> None:
 
 
 def _situation(arm: Arm) -> str:
-    which = "all" if arm.late < 0 else "half"
-    parts = [f"{which if arm.share == 1.0 else f'{arm.share:.0%}'}, {arm.delay} late"]
+    which = f"{arm.share:.0%}" if arm.share < 1.0 else "all" if arm.late < 0 else "half"
+    parts = [f"{which}, {arm.delay} late"]
     parts += [f"x{arm.merge}"] if arm.merge > 1 else []
     parts += ["calm"] if arm.below < 1.0 else []
     return ", ".join(parts)

@@ -96,7 +96,7 @@ class Training:
         late = [
             p for name, p in self.parameters.items() if name.startswith(_late(self.task, run.arm))
         ]
-        self.late = first_bytes(late, run.arm.share) if run.arm.share < 1.0 else late
+        self.late = first_bytes(late, run.arm.share)
         mean = merging(self.optimizers[0], "auto", run.arm.correction).mean
         in_time = run.arm.correction == ACCO
         begin = first_late(run.arm, self.steps)

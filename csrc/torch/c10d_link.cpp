@@ -20,15 +20,10 @@ namespace {
 
 constexpr std::chrono::microseconds kPoll{50};
 
-at::Device device_of(const Message& message) {
-  return message.device < 0 ? at::Device(at::kCPU)
-                            : at::Device(at::kCUDA, static_cast<at::DeviceIndex>(message.device));
-}
-
 // Who only reads gets the same view: torch has no tensor of constant memory.
 at::Tensor view_of(const void* data, std::int64_t elements, const Message& message) {
   const auto options =
-      at::TensorOptions().dtype(to_torch(message.dtype)).device(device_of(message));
+      at::TensorOptions().dtype(to_torch(message.dtype)).device(device_at(message.device));
   return at::from_blob(const_cast<void*>(data), {elements}, options);
 }
 
@@ -144,7 +139,7 @@ LinkStatus C10dLink::Carrier::carry(const Message& message) {
   if (!failure_.ok()) return failure_;
   try {
     if (message.device >= 0) {  // this thread's: to ask on another would open a context there
-      c10::impl::VirtualGuardImpl(at::kCUDA).setDevice(device_of(message));
+      c10::impl::VirtualGuardImpl(at::kCUDA).setDevice(device_at(message.device));
     }
     while (message.ready != nullptr && !message.ready->ready()) {
       std::this_thread::sleep_for(kPoll);
@@ -162,7 +157,7 @@ LinkStatus C10dLink::Carrier::carry(const Message& message) {
 // all of the backward that is queued there, and it for them.
 void C10dLink::Carrier::run(const Message& message) {
   if (message.device < 0) return dispatch(message);
-  const at::Device device = device_of(message);
+  const at::Device device = device_at(message.device);
   const c10::impl::VirtualGuardImpl streams(device.type());
   const c10::StreamGuard guard(streams.getStreamFromGlobalPool(device, /*isHighPriority=*/true));
   dispatch(message);

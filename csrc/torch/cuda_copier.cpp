@@ -5,6 +5,7 @@
 
 #include "cuda/copy_path.h"
 #include "cuda/event.h"
+#include "torch/memory.h"
 
 namespace deft {
 
@@ -17,8 +18,7 @@ void check(int code, const char* what) {
 // Threads that copy are the link's own. To go back to device 0 after each copy would open a context
 // there for every rank.
 void enter(std::int32_t device) {
-  c10::impl::VirtualGuardImpl(c10::kCUDA)
-      .setDevice(c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device)));
+  c10::impl::VirtualGuardImpl(at::kCUDA).setDevice(device_at(device));
 }
 
 }  // namespace

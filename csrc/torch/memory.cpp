@@ -48,11 +48,14 @@ std::int32_t device_index(const at::Device& device) {
   return device.is_cpu() ? -1 : static_cast<std::int32_t>(device.index());
 }
 
+at::Device device_at(std::int32_t index) {
+  return index < 0 ? at::Device(at::kCPU)
+                   : at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
+}
+
 Allocator torch_allocator() {
   return [](std::int64_t bytes, std::int32_t device) {
-    const at::Device where = device < 0
-                                 ? at::Device(at::kCPU)
-                                 : at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device));
+    const at::Device where = device_at(device);
     const auto tensor =
         std::make_shared<at::Tensor>(at::empty({bytes}, at::device(where).dtype(at::kByte)));
     // Who had the memory before may still be at work on this stream; Horovod's knows nothing of it.

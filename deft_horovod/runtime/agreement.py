@@ -207,3 +207,8 @@ def _tensor_at(path: str, facts: dict[str, Any], others: dict[str, Any]) -> str 
     longer, shorter = sorted((facts["parameters"], others["parameters"]), key=len, reverse=True)
     index = len(shorter) if where == "length" else int(where)
     return str((facts["parameters"] if index < len(shorter) else longer)[index]["name"])
+
+
+def largest(agreement: Agreement, numbers: Sequence[float]) -> list[float]:
+    """Of each number the largest that any rank has."""
+    return [max(column) for column in zip(*agreement.gather(numbers), strict=True)]

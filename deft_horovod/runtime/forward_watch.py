@@ -54,8 +54,10 @@ def _is_compiled(module: nn.Module) -> bool:
     return any(name == "_orig_mod" for name, _ in module.named_children())
 
 
-def _is_scripted(module: nn.Module) -> bool:
-    return isinstance(module, torch.jit.ScriptModule)
+def _is_unseen(module: nn.Module) -> bool:
+    """Whether this call says nothing of the forward, or its module takes no hooks."""
+    silent = torch.compiler.is_compiling() or in_backward()
+    return silent or isinstance(module, torch.jit.ScriptModule)
 
 
 class ForwardWatch:
@@ -146,7 +148,7 @@ class ForwardWatch:
         self._gates[index] = self._roots[-1]
 
     def _enter(self, module: nn.Module, _: Any) -> None:
-        if torch.compiler.is_compiling() or in_backward() or _is_scripted(module):
+        if _is_unseen(module):
             return
         if self._depth == 0:
             if not torch.is_grad_enabled():
@@ -187,9 +189,7 @@ class ForwardWatch:
         self._leave(module, None, None)
 
     def _leave(self, module: nn.Module, _: Any, __: Any) -> None:
-        if torch.compiler.is_compiling() or in_backward() or self._depth == 0:
-            return
-        if _is_scripted(module):
+        if _is_unseen(module) or self._depth == 0:
             return
         self._depth -= 1
         if self._depth > 0:

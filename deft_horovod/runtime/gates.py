@@ -52,17 +52,6 @@ class Hook:
         return Hook, ()
 
 
-class SavingHook(Hook):
-    """After a state dict was made; it may be corrected."""
-
-    def __init__(self, correct: Callable[[nn.Module, dict[str, Any], str], None]) -> None:
-        super().__init__()
-        self._correct = correct
-
-    def __call__(self, module: nn.Module, state: dict[str, Any], prefix: str, _: Any) -> None:
-        self._correct(module, state, prefix)
-
-
 def gates_of(
     inner: torch.optim.Optimizer, reducer: PlannedReducer, observer: Observer
 ) -> Gates | None:

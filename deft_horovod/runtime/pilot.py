@@ -22,7 +22,7 @@ from deft_horovod.plan import Plan
 from deft_horovod.policies.limits import limits
 from deft_horovod.policies.memory import Memory
 from deft_horovod.profile import LinkCost, Profile
-from deft_horovod.runtime.agreement import Agreement
+from deft_horovod.runtime.agreement import Agreement, largest
 from deft_horovod.runtime.clock_offset import clock_offset
 from deft_horovod.runtime.course import Course, Leg, choose, slowest
 from deft_horovod.runtime.drift import Drift
@@ -337,14 +337,14 @@ class Pilot:
         same = [id(m) for m in self._profiled] == [id(m) for m in observer.members]
         kept = self._profile if same else None
         # A worker that has just come has done none, and all have to be at the same place.
-        steps = max(int(row[0]) for row in agreement.gather([float(self._course.done)]))
-        self._course.restart(steps)
+        steps = int(*largest(agreement, [self._course.done]))
         if any(agreement.union([kept is None])) or kept is None:
             self._restart(observer, steps)
             return
         links = self.links.probe(agreement, self._profiled, halves=self._whole_task.splits)
         size = self._whole_task.channel.process_set.size()
         self._profile = kept.model_copy(update={"links": links, "size": size})
+        self._course.restart(steps)
         self._course.proceed()
 
     def _announce(self, observer: Observer) -> None:
@@ -366,8 +366,8 @@ class Pilot:
     def rejoin(self, agreement: Agreement) -> None:
         """All ranks have come out of ``join()``, having run different numbers of steps."""
         self.due = self._asked = False
-        rows = agreement.gather([float(self._course.steps), float(self._steps_with_plan)])
-        steps, self._steps_with_plan = (int(max(column)) for column in zip(*rows, strict=True))
+        counts = [self._course.steps, self._steps_with_plan]
+        steps, self._steps_with_plan = map(int, largest(agreement, counts))
         if self.leg.steps:
             self.due = self._course.catch_up(steps)
 

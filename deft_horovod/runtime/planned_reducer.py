@@ -139,19 +139,22 @@ class PlannedReducer:
         if hold_gated:
             return gated
         # Other ranks may hold these until the next forward: what they ask for counts then.
-        asked, self._attention = self._attention, False
-        self.take(gated)
-        self._attention, self._attention_next = asked, self._attention
+        self._attention_next = self._receive(gated)
         return []
 
     def take(self, dues: Sequence[native.Due]) -> None:
         """Waits for generations and leaves their averages in ``p.grad``."""
+        self._attention = self._receive(dues) or self._attention
+
+    def _receive(self, dues: Sequence[native.Due]) -> bool:
+        """Returns whether any rank asks for attention."""
         if not dues:
-            return
+            return False
         with self._clock.exposed():
             self._waiter.wait(dues)
-        self._attention = self._install(dues) or self._attention
+        asked = self._install(dues)
         self.session.release(dues)
+        return asked
 
     def sent(self) -> tuple[Sent, ...]:
         """What each link has carried for this plan."""

@@ -17,8 +17,9 @@ import torch
 from torch import nn
 
 from deft_horovod.runtime.estimates import ESTIMATES, Arrived, Estimate
-from deft_horovod.runtime.gates import Hook, SavingHook
+from deft_horovod.runtime.gates import Hook
 from deft_horovod.runtime.loss_scale import LossScales
+from deft_horovod.runtime.module_hook import ModuleHook
 from deft_horovod.runtime.partial_update import faster, is_partial, options_of
 from deft_horovod.runtime.planned_reducer import PlannedReducer
 from deft_horovod.runtime.shadow import Shadow
@@ -80,7 +81,7 @@ class Prediction:
         for root in roots:
             self._handles += [
                 root.register_forward_pre_hook(Hook(self._before_forward)),
-                root.register_state_dict_post_hook(SavingHook(self._shadow.correct)),
+                root.register_state_dict_post_hook(ModuleHook(self._shadow.correct)),
                 root.register_load_state_dict_pre_hook(Hook(self.lift)),
             ]
 

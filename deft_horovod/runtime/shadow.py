@@ -58,9 +58,9 @@ class Shadow:
             for tensor, state in true_state.items():
                 self._give_state_back(tensor, state)
 
-    def correct(self, module: nn.Module, state: dict[str, Any], prefix: str) -> None:
-        """The true values for a state dict of the module. Parameters keep theirs: backward may be
-        still to come, and what it saved must not change."""
+    def correct(self, module: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
+        """The true values for a state dict of the module, as a hook. Parameters keep theirs:
+        backward may be still to come, and what it saved must not change."""
         true = {id(tensor): value for tensor, value in self._kept}
         for name, parameter in module.named_parameters(remove_duplicate=False):
             if id(parameter) in true and prefix + name in state:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from deft_horovod.comparison import Arm, Comparison
 from deft_horovod.plan import Plan
 from deft_horovod.profile import Profile
-from deft_horovod.runtime.agreement import Agreement
+from deft_horovod.runtime.agreement import Agreement, largest
 from deft_horovod.runtime.course import choose
 
 Who = tuple[str, bool]  # the policy, and whether its plan may be late
@@ -45,5 +45,5 @@ def comparison(
 def _of_slowest(agreement: Agreement, rounds: Rounds) -> tuple[tuple[float, ...], ...]:
     """A synchronous step is as slow as its slowest rank."""
     flat = [us for one in rounds for us in one]
-    slowest = iter([max(times) for times in zip(*agreement.gather(flat), strict=True)])
+    slowest = iter(largest(agreement, flat))
     return tuple(tuple(next(slowest) for _ in one) for one in rounds)
