@@ -120,6 +120,8 @@ class Link:
         messages: int,
     ) -> Ticket: ...
 
+def horovod_has_ended() -> bool: ...
+
 class HorovodLink(Link):
     def __init__(
         self,

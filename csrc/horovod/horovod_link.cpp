@@ -1,5 +1,6 @@
 #include "horovod/horovod_link.h"
 
+#include <atomic>
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -67,6 +68,15 @@ double factor_of(const Message& message) {
 
 }  // namespace
 
+bool horovod_has_ended() {
+  // Looked at before the arguments, of which these can never be sent: splits have to be int32.
+  static const auto splits =
+      std::make_shared<FlatTensor>(nullptr, 1, hvd::DataType::HOROVOD_FLOAT32, nullptr);
+  const hvd::Status status =
+      hvd::EnqueueTensorAlltoall(nullptr, nullptr, splits, {}, "", CPU_DEVICE_ID, nullptr, 0);
+  return status.type() != hvd::StatusType::INVALID_ARGUMENT;
+}
+
 HorovodLink::HorovodLink(HorovodLinkOptions options, Allocator allocator)
     : options_(options), allocator_(std::move(allocator)) {}
 
@@ -75,9 +85,10 @@ void HorovodLink::send(Message message, Completion done) {
   const hvd::ReduceOp reduce_op =
       options_.reduction == Reduction::kAverage ? hvd::ReduceOp::AVERAGE : hvd::ReduceOp::SUM;
   // Runs on Horovod's background thread: no GIL, no blocking.
-  const hvd::StatusCallback callback = [done](const hvd::Status& status) {
-    done(to_link_status(status));
-  };
+  const hvd::StatusCallback callback =
+      [done, said = std::make_shared<std::atomic<bool>>(false)](const hvd::Status& status) {
+        if (!said->exchange(true)) done(to_link_status(status));
+      };
   const std::int32_t set = options_.process_set_id;
   const double factor = factor_of(message);
   hvd::Status status;
@@ -102,9 +113,12 @@ void HorovodLink::send(Message message, Completion done) {
                                       entry.events, message.name, message.device, callback, set);
       break;
   }
-  if (!status.ok()) {
-    done(to_link_status(status));
+  // Horovod looks whether it is over before it takes a message, not while: one that comes in after
+  // the last look at its queue would never be heard of again.
+  if (status.ok() && horovod_has_ended()) {
+    status = hvd::Status::Aborted("Horovod was shut down while this was handed over");
   }
+  if (!status.ok()) callback(status);
 }
 
 }  // namespace deft

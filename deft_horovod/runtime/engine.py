@@ -18,6 +18,7 @@ import torch
 
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.agreement import Agreement
+from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.gates import Gates, gates_of
 from deft_horovod.runtime.in_flight import InFlight, agreed_members
 from deft_horovod.runtime.late_updates import apply_now, flush
@@ -211,9 +212,9 @@ class Engine:
 
     def recover(self) -> None:
         """Other parameters are about to be loaded: nothing from before may reach them."""
-        failed = not stock.is_initialized() or (
-            self.planned is not None and self.planned.session.failure() is not None
-        )
+        failed = not stock.is_initialized() or native.horovod_has_ended()
+        if self.planned is not None:
+            failed |= self.planned.session.failure() is not None
         if not failed:
             try:
                 self.open_gates()
@@ -295,7 +296,7 @@ class Engine:
         if not agreement.everyone_here():
             return False
         agreement.require_equal(self.facts())
-        self.number = number = world().take_number(self.process_set_id)
+        self.number = number = world().take_number(self.process_set_id, agreement)
         self._pilot.meet(agreement, self._observer, number)
         if not self._go_on(agreement):
             self._pilot.start(agreement, self._observer)

@@ -17,7 +17,7 @@ from torch.utils.hooks import RemovableHandle
 from deft_horovod.errors import DeftError, WaitTimeoutError, explain
 from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.members import Member
-from deft_horovod.runtime.waits import limited, poll_until_done
+from deft_horovod.runtime.waits import limited, poll_until_done, require_horovod
 
 
 class StockReducer:
@@ -67,20 +67,21 @@ class StockReducer:
         for index in range(len(self._members)):
             if index not in self._ready:
                 self.send(index)
-        for group, (handle, contexts) in self._sent.items():
-            self._receive(group, handle, contexts)
+        while self._sent:  # after a failure, only what nobody has waited for yet
+            group = next(iter(self._sent))
+            self._receive(group, *self._sent.pop(group))
         for index in self._made_up:
             # Frozen since the plan was made: a zero gradient would still move it (weight decay).
             if not self._members[index].tensor.requires_grad:
                 self._members[index].tensor.grad = None
         self._ready.clear()
-        self._sent.clear()
         self._made_up.clear()
 
     def _name(self, group: tuple[int, ...]) -> str:
         return f"{self._prefix}.{self._members[group[0]].name}"
 
     def _enqueue(self, group: tuple[int, ...]) -> tuple[Any, Any]:
+        require_horovod()
         channel = self._channel
         tensors = [self._members[i].tensor for i in group]
         for i, tensor in zip(group, tensors, strict=True):

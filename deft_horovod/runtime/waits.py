@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import horovod.torch as stock
 
 from deft_horovod.errors import WaitTimeoutError, explain
-
-if TYPE_CHECKING:
-    from deft_horovod import _C as native
+from deft_horovod.runtime.extension import native
 
 _NAMED: Final = 5
 _US: Final = 1e6
@@ -94,15 +92,38 @@ class Waiter:
         )
 
 
+def require_horovod() -> None:
+    """Raises if Horovod takes nothing more.
+
+    Asked before a call of Horovod's own it also keeps that from a deadlock: while it ends, Horovod
+    waits for the GIL with a lock in hand, for which such a call waits with the GIL.
+
+    Raises:
+        HorovodInternalError: a peer died, or shut Horovod down.
+    """
+    if native.horovod_has_ended():
+        raise stock.HorovodInternalError("Horovod has been shut down, here or on another rank")
+
+
 def poll_until_done(handle: int, deadline_s: float, pause_s: float = 0.0) -> bool:
     """Whether a message of Horovod's own arrived in time. Between polls, signals get through.
 
     Horovod's own wait has no end, and yields its core between polls as a pause of 0 does here.
+
+    Raises:
+        HorovodInternalError: the message came into the queue as Horovod ended, and was forgotten.
     """
-    began_s = time.monotonic()
+    began_s = looked_s = time.monotonic()
+    ended = False
     while not stock.poll(handle):
-        if time.monotonic() - began_s > deadline_s:
+        now_s = time.monotonic()
+        if now_s - began_s > deadline_s:
             return False
+        if now_s - looked_s > _SLICE_S:
+            looked_s = now_s
+            if ended:  # by the last look; since then all whom it knew of have been told
+                require_horovod()
+            ended = native.horovod_has_ended()
         time.sleep(pause_s)
     return True
 

@@ -1,8 +1,9 @@
 """What all optimizers of a process share, because Horovod has one queue per process.
 
 Names in that queue must be unique among the optimizers of a job and the same on all ranks. They are
-numbered in the order in which the optimizers first agree with their peers, which is the same on all
-ranks even when some were restarted (elastic): a reset of Horovod starts the numbering again.
+numbered in the order in which the optimizers agree with their peers. Numbers are never given twice,
+not even after a reset of Horovod (elastic): its queue may still hold a message from before, which
+would then be taken for the new one of that name.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from deft_horovod.config import Config
+from deft_horovod.runtime.agreement import Agreement, largest
 from deft_horovod.runtime.job_request import JobRequest
 from deft_horovod.runtime.trace_file import TraceFile
 
@@ -32,13 +34,13 @@ class World:
         self.engines: weakref.WeakSet[Engine] = weakref.WeakSet()
         self.job_request: JobRequest[Any] | None = None
         self._trace_file: TraceFile | None = None
-        self._taken: Counter[int] = Counter()
+        self._taken: Counter[int] = Counter()  # by process set
         atexit.register(self.warn_of_unapplied)
 
-    def take_number(self, process_set_id: int) -> int:
-        """The next free number in the namespace of a process set."""
-        number = self._taken[process_set_id]
-        self._taken[process_set_id] += 1
+    def take_number(self, process_set_id: int, agreement: Agreement) -> int:
+        """The next number in the namespace of a process set that none of its ranks has used."""
+        number = int(*largest(agreement, [self._taken[process_set_id]]))
+        self._taken[process_set_id] = number + 1
         return number
 
     def trace_file(self, folder: str, rank: int) -> TraceFile:
@@ -65,7 +67,6 @@ class World:
 
     def renew(self) -> None:
         """Horovod was initialised anew: nothing that was agreed before holds any more."""
-        self._taken.clear()
         for engine in self.engines:
             engine.forget()
 

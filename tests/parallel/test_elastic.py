@@ -63,10 +63,12 @@ def run(
 @pytest.mark.parametrize(
     ("how", "policy"),
     [
+        ("error", "stock"),
         ("error", "bucket"),
         ("error", "priority"),
         ("error", "least_stale"),
         ("error", "deft"),
+        ("metric", "stock"),
         ("metric", "bucket"),
         ("metric", "priority"),
         ("metric", "deft"),
@@ -80,7 +82,8 @@ def test_an_error_of_horovod_leads_back_to_the_last_commit(
 
 
 @pytest.mark.parametrize(
-    ("policy", "warmup_steps"), [("bucket", "0"), ("priority", "0"), ("deft", "0"), ("deft", "8")]
+    ("policy", "warmup_steps"),
+    [("stock", "0"), ("bucket", "0"), ("priority", "0"), ("deft", "0"), ("deft", "8")],
 )
 def test_a_killed_rank_leaves_and_a_new_one_joins(
     tmp_path: Path, policy: str, warmup_steps: str

@@ -1,9 +1,11 @@
 import time
+from types import SimpleNamespace
 
 import horovod.torch as stock
 import pytest
 
 from deft_horovod.errors import WaitTimeoutError
+from deft_horovod.runtime import waits
 from deft_horovod.runtime.waits import Waiter, limited, poll_until_done
 
 NAMES = [f"layer{i}.weight" for i in range(8)]
@@ -110,3 +112,17 @@ def test_or_until_the_deadline(monkeypatch):
     began_s = time.monotonic()
     assert not poll_until_done(7, deadline_s=0.05)
     assert 0.05 <= time.monotonic() - began_s < 5.0
+
+
+def test_or_until_horovod_has_ended_without_it(monkeypatch):
+    monkeypatch.setattr(stock, "poll", lambda _: False)
+    monkeypatch.setattr(waits, "native", SimpleNamespace(horovod_has_ended=lambda: True))
+    with pytest.raises(stock.HorovodInternalError, match="shut down"):
+        poll_until_done(7, deadline_s=60.0)
+
+
+def test_what_arrives_as_horovod_ends_has_arrived(monkeypatch):
+    answers = iter([False, True])
+    monkeypatch.setattr(stock, "poll", lambda _: next(answers))
+    monkeypatch.setattr(waits, "native", SimpleNamespace(horovod_has_ended=lambda: True))
+    assert poll_until_done(7, deadline_s=60.0, pause_s=0.2)
