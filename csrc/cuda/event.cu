@@ -32,8 +32,11 @@ void* deft_cuda_event_create(int device) {
 int deft_cuda_event_record(int device, void* event, void* stream) {
   const OnDevice here(device);  // null would be the default stream of whichever is current
   if (here.result() < 0) return here.result();
-  return result_of(
-      cudaEventRecord(static_cast<cudaEvent_t>(event), static_cast<cudaStream_t>(stream)));
+  const auto mark = static_cast<cudaEvent_t>(event);
+  const auto queue = static_cast<cudaStream_t>(stream);
+  // An event remembers its last recording only, which then comes after those before it.
+  const int joined = result_of(cudaStreamWaitEvent(queue, mark, cudaEventWaitDefault));
+  return joined < 0 ? joined : result_of(cudaEventRecord(mark, queue));
 }
 
 int deft_cuda_event_query(void* event) {

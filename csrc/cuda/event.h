@@ -14,6 +14,7 @@ int deft_cuda_device_count(void);
 // An event without timing (recording and querying cost less) on a device; null on failure. The
 // device that is current for the calling thread stays current.
 void* deft_cuda_event_create(int device);
+// Marks what is queued on a stream, and what the event marked before on any other.
 // stream: a cudaStream_t of the event's device; null is its default stream. The device that is
 // current for the calling thread stays current.
 int deft_cuda_event_record(int device, void* event, void* stream);

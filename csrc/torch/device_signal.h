@@ -16,7 +16,8 @@ class DeviceSignal final : public ReadySignal {
   DeviceSignal(const DeviceSignal&) = delete;
   DeviceSignal& operator=(const DeviceSignal&) = delete;
 
-  // Marks the work queued so far on the calling thread's current stream.
+  // Marks the work queued so far on the calling thread's current stream, and what was marked before
+  // on another one: gradients of one bucket may be computed on several.
   void record();
   [[nodiscard]] bool ready() const override;
   [[nodiscard]] void* native_event() const override { return event_; }

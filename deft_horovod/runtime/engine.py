@@ -196,6 +196,8 @@ class Engine:
             else:
                 self._finish(hold_gated=False)
         self._observer.collector.reset()
+        if self._stock is not None:  # also of a window of backward passes that is not over
+            self._stock.reset()
         self.clock.boundary()
         self._pilot.skip_step()
 
@@ -208,7 +210,6 @@ class Engine:
         planned.updated()
         if self._stock is not None:
             self._stock.reducer.finish()
-            self._stock.reset()
 
     def recover(self) -> None:
         """Other parameters are about to be loaded: nothing from before may reach them."""
@@ -280,8 +281,7 @@ class Engine:
         if members:
             number = "x" if self.number is None else self.number
             prefix = f"deft.{number}.now"
-            deadline_s = self.task.config.deadline_s
-            StockReducer(members, self.task.channel, prefix, deadline_s).finish()
+            StockReducer(members, self.task.channel, prefix, self.task.config.deadline_s).finish()
 
     # --- planning ----------------------------------------------------------------------------
     def _observe(self) -> Observer:

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from deft_horovod.config import Config
-from deft_horovod.profile import HOROVOD_LINK, LinkProfile
+from deft_horovod.profile import HOROVOD_LINK, LinkCost, LinkProfile
 from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.link_probe import probe_links
 from deft_horovod.runtime.members import Member
 from deft_horovod.runtime.message_stream import Allowance
-from deft_horovod.runtime.planned_reducer import open_link
+from deft_horovod.runtime.planned_reducer import PlannedReducer, open_link
 from deft_horovod.runtime.second_link import open_second_link
 
 if TYPE_CHECKING:
@@ -67,3 +67,14 @@ class Links:
         prefix = f"deft.{self._number}.probe.{self._probes}"
         halves_of = HOROVOD_LINK if halves else None
         return probe_links(agreement, self.opened, prefix, allowance, halves_of)
+
+    def cost(self, agreement: Agreement, planned: PlannedReducer) -> LinkCost | None:
+        """What a message costs, told from those of a plan that has ended. None: they were too few.
+
+        On a GPU messages are handed over before their gradients are computed, so their times say
+        little of the link; there it is measured, with nothing else in flight.
+        """
+        if not any(member.tensor.is_cuda for member in planned.members):
+            return planned.link_cost()
+        first, *_ = self.probe(agreement, planned.members, halves=False)
+        return first.cost

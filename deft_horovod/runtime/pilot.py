@@ -274,7 +274,7 @@ class Pilot:
             kinds = (("learning rate", turned), ("accuracy", judged), ("asked by a rank", True))
             self._reasons[next(kind for kind, true in kinds if true)] += 1
         if self.impatient:
-            self._link = (planned.link_cost() if planned is not None else None) or self._link
+            self._link = (self.links.cost(agreement, planned) if planned else None) or self._link
         elif not asked:
             self._end_leg(agreement, planned)
         elif turned and self._rate.calm:

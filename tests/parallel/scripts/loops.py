@@ -230,6 +230,27 @@ def case_closure(policy: str) -> None:
     assert_equal_models(model, reference)
 
 
+def case_accumulation_that_starts_over(policy: str) -> None:
+    """A bad batch in the middle of a window: its gradients are cleared, the count begins anew.
+    Horovod's own would go on counting, so the reference is averaged by hand."""
+    model, reference, data = mlp(), mlp(), Data()
+    twins = [(model, ours_of(model, policy, backward_passes_per_step=2))]
+    twins.append((reference, sgd(reference.parameters())))
+    for _ in range(STEPS):
+        batches = [data.next() for _ in range(3)]
+        for trained, optimizer in twins:
+            optimizer.zero_grad()
+            for number, batch in enumerate(batches):
+                loss_of(trained, batch).backward()
+                if number == 0:
+                    optimizer.zero_grad()
+            if trained is reference:
+                average_gradients(reference.parameters())
+            optimizer.step()
+    twins[0][1].flush()
+    assert_equal_models(model, reference)
+
+
 def case_lbfgs(policy: str) -> None:
     def lbfgs(parameters: Any) -> torch.optim.Optimizer:
         return torch.optim.LBFGS(parameters, max_iter=4, line_search_fn="strong_wolfe")
