@@ -1,8 +1,9 @@
-// Collector and BackwardWatch: what autograd tells.
+// Collector, BackwardWatch and MemoryWatch: what torch tells.
 #include "bindings/bindings.h"
 #include "core/clock.h"
 #include "torch/backward_watch.h"
 #include "torch/collector.h"
+#include "torch/memory_watch.h"
 #include "torch/session.h"
 
 namespace py = pybind11;
@@ -11,21 +12,32 @@ namespace deft {
 
 namespace {
 
-// Autograd's threads call it without the GIL, and may be the last to let go of it.
-std::shared_ptr<BackwardWatch> watch_backward(py::function on_begin) {
-  const std::shared_ptr<py::function> held(new py::function(std::move(on_begin)),
-                                           [](py::function* function) {
+// Called without the GIL, on threads of torch's that may be the last to let go of it, and that no
+// exception may pass.
+std::function<void()> free_of_gil(py::function function, const char* what) {
+  const std::shared_ptr<py::function> held(new py::function(std::move(function)),
+                                           [](py::function* last) {
                                              const py::gil_scoped_acquire acquire;
-                                             delete function;
+                                             delete last;
                                            });
-  return BackwardWatch::attach([held] {
+  return [held, what] {
     const py::gil_scoped_acquire acquire;
     try {
       (*held)();
     } catch (py::error_already_set& error) {
-      error.discard_as_unraisable("deft_horovod: a backward pass begins");
+      error.discard_as_unraisable(what);
     }
-  });
+  };
+}
+
+std::shared_ptr<BackwardWatch> watch_backward(py::function on_begin) {
+  return BackwardWatch::attach(
+      free_of_gil(std::move(on_begin), "deft_horovod: a backward pass begins"));
+}
+
+std::shared_ptr<MemoryWatch> watch_memory(py::function on_use) {
+  return MemoryWatch::create(
+      free_of_gil(std::move(on_use), "deft_horovod: a held parameter is used"));
 }
 
 void bind_backward_watch(py::module_& module) {
@@ -35,6 +47,14 @@ void bind_backward_watch(py::module_& module) {
       .def(py::init(&watch_backward), py::arg("on_begin"))
       .def("detach", &BackwardWatch::detach)
       .def_static("listen", &BackwardWatch::listen);
+}
+
+void bind_memory_watch(py::module_& module) {
+  py::class_<MemoryWatch, std::shared_ptr<MemoryWatch>>(
+      module, "MemoryWatch", "Tells of the first operation on certain tensors.")
+      .def(py::init(&watch_memory), py::arg("on_use"))
+      .def("begin", &MemoryWatch::begin, py::arg("tensors"))
+      .def("end", &MemoryWatch::end);
 }
 
 void bind_collector(const py::module_& module) {
@@ -67,6 +87,7 @@ void bind_collector(const py::module_& module) {
 
 void bind_gradients(py::module_& module) {
   bind_backward_watch(module);
+  bind_memory_watch(module);
   bind_collector(module);
 }
 

@@ -134,8 +134,8 @@ class Engine:
         wants = self._pilot.boundary(
             self.clock, self.planned, self._agreement, changed=changed, strays=bool(strays)
         )
-        if wants:
-            self._ask_for_attention()
+        if wants and self.planned is not None:
+            self.planned.session.request_attention()
         if not self.late:
             self._turn_if_due()
 
@@ -145,6 +145,8 @@ class Engine:
         if self.planned is not None:
             self.planned.updated()
         self._turn_if_due()
+        if self._gates is not None:
+            self._gates.watch()
 
     def open_gates(self) -> None:
         """Applies what is held back."""
@@ -324,10 +326,6 @@ class Engine:
         pilot, observer = self._pilot, self._observer
         return assign(agreement, pilot.task, observer, pilot.view(observer), pilot.guard)
 
-    def _ask_for_attention(self) -> None:
-        if self.planned is not None:
-            self.planned.session.request_attention()
-
     def _turn_if_due(self) -> None:
         """A new plan, if one is due and all ranks are here."""
         if self.number is None or not self._pilot.due:
@@ -345,8 +343,8 @@ class Engine:
         predicted = self._correction == "local"
         self._pilot.turn(agreement, self._observer, self.planned, predicted=predicted)
         self._adopt(self._assign(agreement))
-        if self._pilot.impatient and not self._observer.experienced:
-            self._ask_for_attention()  # the order of the new gradients is known after one step
+        if self._pilot.impatient and self.planned is not None and not self._observer.experienced:
+            self.planned.session.request_attention()  # after a step their order is known
         self.clock.forget()
 
     @property

@@ -1,12 +1,16 @@
 """Gates: a parameter is updated just before its first use in the next forward, not at the boundary.
 
 The waiting moves from the end of backward into the forward, layer by layer, where the computation
-of earlier layers hides it. Nothing is stale: every use sees the updated value.
+of earlier layers hides it. Nothing is stale: every use sees the updated value. Between the step and
+the next forward that is what torch announces as an operation on one of them, an average of weights
+for example; then all gates open.
 """
 
 from __future__ import annotations
 
 import functools
+import os
+import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,11 +20,11 @@ import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
+from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.partial_update import Options, faster, own_gradients_kept, update_only
 from deft_horovod.runtime.planned_reducer import PlannedReducer
 
 if TYPE_CHECKING:
-    from deft_horovod import _C as native
     from deft_horovod.runtime.observation import Observer
 
 
@@ -78,6 +82,10 @@ class Gates:
         self._parts: dict[int, int] = {}  # slots not applied yet -> generations still missing
         self._options: Options = []
         self._gave_up = False  # waiting failed in this forward; its end must not wait once more
+        self._failure: BaseException | None = None  # of opening for an operation outside of forward
+        self._pid = os.getpid()
+        this = weakref.WeakMethod(self._on_use)
+        self._uses = native.MemoryWatch(lambda: (on_use := this()) and on_use())
         self._inside = 0  # forwards of roots that have not returned
         self._ends: set[nn.Module] = set()  # others whose forward has been one of its own
         self._handles: list[RemovableHandle] = []
@@ -116,6 +124,12 @@ class Gates:
             for slot in self._reducer.members_of([due]):
                 self._parts[slot] += 1
 
+    def watch(self) -> None:
+        """The updates of the step are done: from here to the next forward, any operation on what is
+        held opens the gates first."""
+        if self._held:
+            self._uses.begin([self._reducer.members[slot].tensor for slot in self._parts])
+
     def open(self, slots: Iterable[int]) -> None:
         """Waits for everything that these parameters need and updates them."""
         wanted = {slot for slot in slots if slot in self._parts}
@@ -130,13 +144,18 @@ class Gates:
 
     def close(self) -> None:
         """Removes the hooks."""
+        self._uses.end()
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
 
     def _apply(self, dues: Sequence[native.Due]) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
         if not dues:
             return
+        self._uses.end()
         taken = list(dues)
         # Also where a parameter has parts in messages that are still on their way.
         touched = [self._reducer.members[slot].tensor for slot in self._reducer.members_of(taken)]
@@ -159,7 +178,16 @@ class Gates:
                     whole.append(self._reducer.members[slot].tensor)
         return whole
 
+    def _on_use(self) -> None:
+        if os.getpid() != self._pid:  # a worker that was forked in between: nothing arrives there
+            return
+        try:
+            self.open_all()
+        except BaseException as error:  # noqa: BLE001  torch lets none pass; the next gate raises it
+            self._failure = error
+
     def _enter(self) -> None:
+        self._uses.end()
         self._inside += 1
 
     def _before_use(self, module: nn.Module, slots: Sequence[int]) -> None:

@@ -1,5 +1,8 @@
 """Gates over real modules, with a reducer that is only a list."""
 
+import gc
+import os
+import weakref
 from dataclasses import dataclass
 
 import horovod.torch as stock
@@ -184,3 +187,58 @@ def test_after_close_modules_are_free(held):
     assert not held.model._forward_hooks
     assert not held.model._state_dict_pre_hooks
     assert not held.model._load_state_dict_pre_hooks
+
+
+def test_between_steps_whoever_takes_a_parameter_finds_it_updated(held):
+    held.gates.watch()
+    assert held.updated() == [1.0, 1.0, 1.0, 1.0]
+    with torch.no_grad():
+        held.model[0].weight.zero_()
+    held.model(torch.ones(1, 2))
+    assert not held.model[0].weight.any()  # no update came after it
+
+
+def test_a_forward_opens_gate_by_gate_also_when_uses_are_watched(held):
+    held.gates.watch()
+    test_each_gate_opens_before_its_module_and_not_earlier(held)
+
+
+def test_an_error_outside_of_forward_comes_at_the_next_gate(held, monkeypatch):
+    def take(_):
+        raise stock.HorovodInternalError("the peer died")
+
+    held.gates.watch()
+    monkeypatch.setattr(held.reducer, "take", take)
+    assert held.updated() == [0.0, 0.0, 0.0, 0.0]
+    monkeypatch.undo()
+    with pytest.raises(stock.HorovodInternalError, match="the peer died"):
+        held.model(torch.ones(1, 2))
+    held.gates.open_all()
+    assert held.updated() == [1.0, 1.0, 1.0, 1.0]
+
+
+def test_a_process_forked_in_between_waits_for_nothing(held, monkeypatch):
+    held.gates.watch()
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    assert held.updated() == [0.0, 0.0, 0.0, 0.0]
+    monkeypatch.undo()
+    held.model(torch.ones(1, 2))
+    assert held.updated() == [1.0, 1.0, 1.0, 1.0]
+
+
+def test_after_close_nothing_is_watched(held):
+    held.gates.watch()
+    held.gates.close()
+    assert held.updated() == [0.0, 0.0, 0.0, 0.0]
+
+
+def test_watching_keeps_no_gates_alive():
+    made = Held()
+    made.gates.watch()
+    gone = weakref.ref(made.gates)
+    made.gates.close()
+    model = made.model
+    del made
+    gc.collect()
+    assert gone() is None
+    assert model(torch.ones(1, 2)).shape == (1, 2)
