@@ -49,7 +49,7 @@ void bind_backward_watch(py::module_& module) {
       .def_static("listen", &BackwardWatch::listen);
 }
 
-void bind_memory_watch(py::module_& module) {
+void bind_memory_watch(const py::module_& module) {
   py::class_<MemoryWatch, std::shared_ptr<MemoryWatch>>(
       module, "MemoryWatch", "Tells of the first operation on certain tensors.")
       .def(py::init(&watch_memory), py::arg("on_use"))

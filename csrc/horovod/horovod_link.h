@@ -18,7 +18,7 @@ struct HorovodLinkOptions {
   double postscale = 1.0;
 };
 
-// Whether Horovod, initialised before, takes nothing more: a rank has shut it down, or it failed.
+// Whether Horovod takes nothing (more): a rank has shut it down, or it failed.
 bool horovod_has_ended();
 
 class HorovodLink final : public Link {

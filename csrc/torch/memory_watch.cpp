@@ -10,61 +10,71 @@ namespace deft {
 
 namespace {
 
-std::unique_ptr<at::ObserverContext> before_operation(const at::RecordFunction& operation);
+// Those that were begun on this thread, some of which may have ended.
+std::vector<std::weak_ptr<MemoryWatch>>& watches_of_this_thread() {
+  static thread_local std::vector<std::weak_ptr<MemoryWatch>> watches;
+  return watches;
+}
 
-// Observers of RecordFunction are plain functions, so all watches of a thread share one.
-class Watches {
+void forget_ended() {
+  auto& watches = watches_of_this_thread();
+  const auto ended = [](const std::weak_ptr<MemoryWatch>& entry) {
+    const auto watch = entry.lock();
+    return watch == nullptr || !watch->watching();
+  };
+  watches.erase(std::remove_if(watches.begin(), watches.end(), ended), watches.end());
+}
+
+std::shared_ptr<MemoryWatch> first_concerned(c10::ArrayRef<const c10::IValue> inputs) {
+  for (const auto& entry : watches_of_this_thread()) {
+    auto watch = entry.lock();
+    if (watch != nullptr && watch->concerned(inputs)) return watch;
+  }
+  return nullptr;
+}
+
+std::unique_ptr<at::ObserverContext> before_operation(const at::RecordFunction& operation) {
+  while (const auto watch = first_concerned(operation.inputs())) watch->tell();
+  return nullptr;
+}
+
+// Observers of RecordFunction are plain functions, so all watches share one. It is a global one:
+// autograd restores those of a thread around each node, whatever was done to them inside.
+class Observer {
  public:
-  static Watches& of_this_thread() {
-    static thread_local Watches watches;
-    return watches;
+  static Observer& shared() {
+    static Observer observer;
+    return observer;
   }
 
-  void add(std::weak_ptr<MemoryWatch> watch) {
-    watches_.push_back(std::move(watch));
-    if (!observer_.has_value()) {
-      observer_ = at::addThreadLocalCallback(at::RecordFunctionCallback(before_operation)
-                                                 .needsInputs(true)
-                                                 .scopes({at::RecordScope::FUNCTION}));
+  void need() {
+    const std::lock_guard lock(mutex_);
+    if (++needed_ > 1) return;
+    if (handle_.has_value()) {
+      at::reenableCallback(*handle_);
+    } else {
+      handle_ = at::addGlobalCallback(at::RecordFunctionCallback(before_operation)
+                                          .needsInputs(true)
+                                          .scopes({at::RecordScope::FUNCTION}));
     }
   }
 
-  // Those that have ended, here or on another thread.
-  void forget_ended() {
-    const auto ended = [](const std::weak_ptr<MemoryWatch>& entry) {
-      const auto watch = entry.lock();
-      return watch == nullptr || !watch->watching();
-    };
-    watches_.erase(std::remove_if(watches_.begin(), watches_.end(), ended), watches_.end());
-    if (watches_.empty() && observer_.has_value()) {
-      at::removeCallback(*observer_);
-      observer_.reset();
-    }
-  }
-
-  [[nodiscard]] std::shared_ptr<MemoryWatch> concerned(
-      c10::ArrayRef<const c10::IValue> inputs) const {
-    for (const auto& entry : watches_) {
-      auto watch = entry.lock();
-      if (watch != nullptr && watch->concerned(inputs)) return watch;
-    }
-    return nullptr;
+  void need_no_longer() {
+    const std::lock_guard lock(mutex_);
+    if (--needed_ == 0 && handle_.has_value()) at::disableCallback(*handle_);
   }
 
  private:
-  std::vector<std::weak_ptr<MemoryWatch>> watches_;
-  std::optional<at::CallbackHandle> observer_;
+  std::mutex mutex_;
+  int needed_ = 0;
+  std::optional<at::CallbackHandle> handle_;
 };
-
-std::unique_ptr<at::ObserverContext> before_operation(const at::RecordFunction& operation) {
-  Watches& watches = Watches::of_this_thread();
-  while (const auto watch = watches.concerned(operation.inputs())) watch->tell();
-  return nullptr;
-}
 
 }  // namespace
 
 MemoryWatch::MemoryWatch(std::function<void()> on_use) : on_use_(std::move(on_use)) {}
+
+MemoryWatch::~MemoryWatch() { end(); }
 
 std::shared_ptr<MemoryWatch> MemoryWatch::create(std::function<void()> on_use) {
   return std::shared_ptr<MemoryWatch>(new MemoryWatch(std::move(on_use)));
@@ -72,6 +82,7 @@ std::shared_ptr<MemoryWatch> MemoryWatch::create(std::function<void()> on_use) {
 
 void MemoryWatch::begin(const std::vector<at::Tensor>& tensors) {
   end();
+  forget_ended();
   {
     const std::lock_guard lock(mutex_);
     watched_.clear();
@@ -81,7 +92,9 @@ void MemoryWatch::begin(const std::vector<at::Tensor>& tensors) {
     watched_.erase(nullptr);  // a tensor without storage, as a sparse one
     watching_ = !watched_.empty();
   }
-  if (watching()) Watches::of_this_thread().add(weak_from_this());
+  if (!watching()) return;
+  watches_of_this_thread().push_back(weak_from_this());
+  Observer::shared().need();
 }
 
 void MemoryWatch::end() {
@@ -90,7 +103,7 @@ void MemoryWatch::end() {
     if (!watching_) return;
     watching_ = false;
   }
-  Watches::of_this_thread().forget_ended();
+  Observer::shared().need_no_longer();
 }
 
 bool MemoryWatch::watching() const {

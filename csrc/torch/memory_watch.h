@@ -3,8 +3,8 @@
 // RecordFunction; what never comes there (numpy, compiled code, pickling) is not told.
 #pragma once
 
-#include <ATen/core/ivalue.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
 
 #include <functional>
 #include <memory>
@@ -18,6 +18,9 @@ class MemoryWatch : public std::enable_shared_from_this<MemoryWatch> {
  public:
   // `on_use` runs on the thread of the operation, with or without the GIL, and must not throw.
   static std::shared_ptr<MemoryWatch> create(std::function<void()> on_use);
+  ~MemoryWatch();
+  MemoryWatch(const MemoryWatch&) = delete;
+  MemoryWatch& operator=(const MemoryWatch&) = delete;
 
   // Watches the calling thread, until it has told once or is ended.
   void begin(const std::vector<at::Tensor>& tensors);

@@ -8,6 +8,7 @@ from typing import Final
 from deft_horovod.config import Config
 from deft_horovod.errors import ConfigError, explain
 from deft_horovod.judgement import DEFAULT_BUDGET
+from deft_horovod.plan import Plan
 from deft_horovod.solver.problem import Limits
 
 _SYNCHRONOUS: Final = Limits(max_delay=0, max_merge=1)
@@ -48,6 +49,14 @@ def limits(policy: str, config: Config) -> Limits:
         max_delay=default.max_delay if config.max_delay is None else config.max_delay,
         max_merge=default.max_merge if config.max_merge is None else config.max_merge,
         late_share=config.late_share,
+    )
+
+
+def within(plan: Plan, allowed: Limits) -> bool:
+    """Whether no update of a plan is later, or of more steps, than is allowed."""
+    return all(
+        generation.delay <= allowed.max_delay and generation.merged <= allowed.max_merge
+        for generation in plan.generations
     )
 
 

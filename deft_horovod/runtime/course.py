@@ -95,6 +95,10 @@ class Course:
             key: median(us for one in rounds for us in one) for key, rounds in self._trials.items()
         }
 
+    def named_trials(self) -> dict[str, float]:
+        """The same, by names for people."""
+        return {name + (" (late)" if late else ""): us for (name, late), us in self.trials.items()}
+
     @property
     def rounds(self) -> Mapping[tuple[str, bool], Sequence[Sequence[float]]]:
         """Of each candidate, round by round, the step times of this rank, in microseconds."""

@@ -2,9 +2,8 @@
 
 The first step only observes. At its end the ranks compare what has to be equal, the lowest rank
 plans, and every rank runs that plan. A new plan comes when the course of the job says so, or when
-something changed (a parameter is frozen, a group is added, steps take longer than they did): then a
-rank asks for attention in the headers of its gradients; all ranks read the same answer at the same
-boundary. Plans are changed with nothing in flight.
+something changed (parameters, the time of a step): then a rank asks for attention in the headers of
+its gradients; all read the same answer at the same boundary. Nothing is in flight between plans.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.gates import Gates, gates_of
 from deft_horovod.runtime.in_flight import InFlight, agreed_members
-from deft_horovod.runtime.late_updates import apply_now, flush
+from deft_horovod.runtime.late_updates import apply_now, discard, flush
 from deft_horovod.runtime.loss_scale import LossScales
 from deft_horovod.runtime.members import Member
 from deft_horovod.runtime.merging import merging
@@ -65,6 +64,10 @@ class Engine:
         self._observer = self._observe()
         self._pilot = Pilot(task, inner, self.scales)
         world().engines.add(self)
+
+    def __del__(self) -> None:
+        if self.planned is not None:
+            world().inherit(self.planned, in_step=self.pending)
 
     # --- the step ----------------------------------------------------------------------------
     @property
@@ -161,6 +164,13 @@ class Engine:
             flush(late, self._inner, self.scales)
             self._install(self._assignment, late.sent())
 
+    def settle(self, limit_s: float) -> None:
+        """The others get our part of what is on its way, and what gates hold is applied. In the
+        middle of a step they may never send theirs."""
+        if self.planned is not None and not self.pending:
+            self.planned.settle(limit_s)
+            self.open_gates()
+
     @property
     def unapplied(self) -> int:
         """How many generations are on their way."""
@@ -194,7 +204,9 @@ class Engine:
         """Throws away the gradients of the step that is under way, on all ranks alike."""
         if self.number is not None and self.complete:
             if late := self._late_plan:
-                self._discard_late(late)
+                discard(late, self._inner, self.scales)
+                if self._stock is not None:
+                    self._stock.reducer.finish()
             else:
                 self._finish(hold_gated=False)
         self._observer.collector.reset()
@@ -203,19 +215,9 @@ class Engine:
         self.clock.boundary()
         self._pilot.skip_step()
 
-    def _discard_late(self, planned: PlannedReducer) -> None:
-        """What is due belongs to earlier steps and is applied; what holds this step is void."""
-        planned.session.close_step()
-        apply_now(planned, self._inner, planned.session.due(), self.scales)
-        planned.session.end_step()
-        planned.void()
-        planned.updated()
-        if self._stock is not None:
-            self._stock.reducer.finish()
-
     def recover(self) -> None:
         """Other parameters are about to be loaded: nothing from before may reach them."""
-        failed = not stock.is_initialized() or native.horovod_has_ended()
+        failed = native.horovod_has_ended()
         if self.planned is not None:
             failed |= self.planned.session.failure() is not None
         if not failed:
@@ -230,15 +232,15 @@ class Engine:
         if failed or self.late:
             self.forget()
 
-    def forget(self) -> None:
-        """Horovod is new, or its queue failed: what was agreed and what is in flight is void."""
+    def forget(self, *, reset: bool = False) -> None:
+        """Horovod is new (`reset`), or has failed: what was agreed and is in flight is void."""
         self.dropped += self.unapplied
         self._drop_reducers()
         self.number = None
         self.epoch = 0
         self._observer.detach()
         self._observer = self._observe()
-        self._pilot.forget(self.clock.steps)
+        self._pilot.forget(self.clock.steps, reset=reset)
 
     # --- checkpoints -------------------------------------------------------------------------
     def in_flight(self) -> dict[str, Any] | None:
@@ -316,7 +318,7 @@ class Engine:
             return False
         chosen = {id(member) for member in members}
         rest = tuple(m for m in self._observer.members if id(m) not in chosen)
-        self._pilot.resume(agreement, self._observer)
+        self._pilot.resume(agreement, self._observer, restored.plan)
         self._adopt(Assignment(restored.plan, members, rest))
         if self.planned is not None:
             restored.restore(self.planned, self.scales)

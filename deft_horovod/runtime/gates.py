@@ -8,12 +8,14 @@ for example; then all gates open.
 
 from __future__ import annotations
 
+import _thread
 import functools
+import logging
 import os
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import horovod.torch as stock
 import torch
@@ -22,10 +24,13 @@ from torch.utils.hooks import RemovableHandle
 
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.partial_update import Options, faster, own_gradients_kept, update_only
+from deft_horovod.runtime.plain_torch import plain_torch
 from deft_horovod.runtime.planned_reducer import PlannedReducer
 
 if TYPE_CHECKING:
     from deft_horovod.runtime.observation import Observer
+
+_LOG: Final = logging.getLogger("deft_horovod")
 
 
 class Hook:
@@ -82,7 +87,7 @@ class Gates:
         self._parts: dict[int, int] = {}  # slots not applied yet -> generations still missing
         self._options: Options = []
         self._gave_up = False  # waiting failed in this forward; its end must not wait once more
-        self._failure: BaseException | None = None  # of opening for an operation outside of forward
+        self._failure: Exception | None = None  # of opening for an operation outside of forward
         self._pid = os.getpid()
         this = weakref.WeakMethod(self._on_use)
         self._uses = native.MemoryWatch(lambda: (on_use := this()) and on_use())
@@ -159,7 +164,7 @@ class Gates:
         taken = list(dues)
         # Also where a parameter has parts in messages that are still on their way.
         touched = [self._reducer.members[slot].tensor for slot in self._reducer.members_of(taken)]
-        with own_gradients_kept(touched):
+        with plain_torch(), own_gradients_kept(touched):
             self._reducer.take(taken)
             whole = {id(tensor) for tensor in self._close(taken)}
             for rate, tensors in self._reducer.tensors_by_rate(taken).items():
@@ -183,7 +188,10 @@ class Gates:
             return
         try:
             self.open_all()
-        except BaseException as error:  # noqa: BLE001  torch lets none pass; the next gate raises it
+        except KeyboardInterrupt:
+            _thread.interrupt_main()
+        except Exception as error:  # noqa: BLE001  torch lets none pass; the next gate raises it
+            _LOG.exception("deft_horovod: a parameter is used without its last update")
             self._failure = error
 
     def _enter(self) -> None:

@@ -43,6 +43,16 @@ def apply_now(
             update_only(inner, arrived, faster(options_of(inner), rate))
 
 
+def discard(reducer: PlannedReducer, inner: torch.optim.Optimizer, scales: LossScales) -> None:
+    """Ends the step that is under way without its gradients. What is due belongs to earlier steps
+    and is applied; what holds this step is void."""
+    reducer.session.close_step()
+    apply_now(reducer, inner, reducer.session.due(), scales)
+    reducer.session.end_step()
+    reducer.void()
+    reducer.updated()
+
+
 @contextmanager
 def merged_apart(reducer: PlannedReducer, inner: torch.optim.Optimizer) -> Iterator[None]:
     """Around the optimizer's own step: updates with another learning rate are made after it."""

@@ -70,7 +70,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if engine is None:
             return False
         engine.scales.asked = True  # nobody but a scaler wants to know
-        return engine.handles_scaling
+        handles = engine.handles_scaling
+        if engine.pending and not self._synchronized and not handles:
+            self.synchronize()  # also a short last window: all ranks look at the same gradients
+        return handles
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
@@ -295,7 +298,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._engine.flush()
 
     def _require_boundary(self, caller: str) -> None:
-        if self._engine is not None and self._engine.late and self._engine.pending:
+        # Before a gradient has had all its backward passes nothing of this step is on its way.
+        if self._engine is not None and self._engine.late and self._engine.complete:
             raise DeftError(
                 explain(
                     f"{caller} was called between backward() and step()",

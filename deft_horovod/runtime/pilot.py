@@ -19,7 +19,7 @@ import torch
 from deft_horovod import policies
 from deft_horovod.comparison import STOCK
 from deft_horovod.plan import Plan
-from deft_horovod.policies.limits import limits
+from deft_horovod.policies.limits import limits, within
 from deft_horovod.policies.memory import Memory
 from deft_horovod.profile import LinkCost, Profile
 from deft_horovod.runtime.agreement import Agreement, largest
@@ -263,7 +263,9 @@ class Pilot:
         wants, self._wants = self._wants, False
         self._steps_with_plan = 0
         self._drift.restart()
-        again = asked and any(agreement.union([wants]))
+        # Whoever wants it asks in headers that are read a boundary later; a leg may end before.
+        again = any(agreement.union([wants]))
+        asked = asked or again
         # Where parameters are new nobody knows yet whether late updates would be predicted.
         turned = asked and not again and self._rate.agree(agreement, predicted=predicted)
         if turned:
@@ -356,12 +358,15 @@ class Pilot:
         if request is not None and self._subject is None and everyone and tensors:
             self._subject = request.subject(type(self._inner).__name__, tensors)
 
-    def resume(self, agreement: Agreement, observer: Observer) -> None:
-        """A plan was restored: it runs to the end."""
+    def resume(self, agreement: Agreement, observer: Observer, plan: Plan) -> None:
+        """This plan was restored: it runs to the end, or for a step where options forbid it now."""
         self._rate.resume()
         self._follow_rate()
         self._guard = self._new_guard(agreement, observer)
-        self._course.legs = (Leg("settled", self._whole_task.policy.name, late=True),)
+        task = self._whole_task
+        self._course.legs = (Leg("settled", task.policy.name, late=True),)
+        if not (task.config.plan_file or within(plan, limits(task.policy.name, task.config))):
+            self.due = self._wants = True
 
     def rejoin(self, agreement: Agreement) -> None:
         """All ranks have come out of ``join()``, having run different numbers of steps."""
@@ -371,13 +376,13 @@ class Pilot:
         if self.leg.steps:
             self.due = self._course.catch_up(steps)
 
-    def forget(self, steps: int) -> None:
-        """The ranks have to meet anew."""
+    def forget(self, steps: int, *, reset: bool) -> None:
+        """The ranks have to meet anew; `reset`: as Horovod was, maybe others than before."""
         self.due = self._asked = self._wants = False
         self._steps_with_plan = 0
         self._drift.restart()
         self.links.close()
-        self._rate.forget()
+        self._rate.forget(reset=reset)
         self._follow_rate()
         if self._profiler is not None:
             self._profiler.detach()
@@ -391,8 +396,5 @@ class Pilot:
             "running": self.leg.policy,
             "replans": dict(self._reasons),
             "accuracy": self._guard.stats() if self._guard is not None else None,
-            "trials_us": {
-                name + (" (late)" if late else ""): us
-                for (name, late), us in self._course.trials.items()
-            },
+            "trials_us": self._course.named_trials(),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -250,10 +251,10 @@ class PlannedReducer:
         last = self.session.step - 1
         self.void_runs |= {_run(due) for due in self.session.alive() if due.last_step >= last}
 
-    def settle(self) -> None:
-        """Until everything that may leave by now has arrived. Every rank gets there by itself, so
-        this may be called on one rank alone."""
-        self._waiter.settle()
+    def settle(self, limit_s: float = math.inf) -> None:
+        """Until everything that may leave by now has arrived, `limit_s` at most. Every rank gets
+        there by itself, so this may be called on one rank alone."""
+        self._waiter.settle(limit_s)
 
     def depart(self) -> tuple[list[native.Due], int]:
         """This rank takes no further step: what has arrived by now, and how much never left.
@@ -282,6 +283,17 @@ class PlannedReducer:
         self.session.flush()
         alive = self.session.alive()
         return [list(dues) for _, dues in groupby(alive, key=lambda due: due.apply_step)]
+
+    def abandon(self) -> None:
+        """Its engine is gone, and nobody will take what is late: no guess may stay in the model.
+        Messages go on, as other ranks may wait for them, and gates apply what they hold."""
+        if self.prediction is not None:
+            self.prediction.close()
+
+    @property
+    def idle(self) -> bool:
+        """Whether all that may leave by now has arrived."""
+        return self.session.wait_idle(0.0)
 
     def close(self) -> None:
         """Nothing more is sent. What is in flight keeps its own memory."""

@@ -57,10 +57,10 @@ class StockReducer:
                     action="raise backward_passes_per_step, or call step() more often",
                 )
             )
-        self._ready.add(index)
         group = self._group_of.get(index, (index,))
-        if all(i in self._ready for i in group):
+        if all(i in self._ready or i == index for i in group):
             self._sent[group] = self._enqueue(group)
+        self._ready.add(index)
 
     def finish(self) -> None:
         """Sends what is missing, waits, and leaves the averages in ``p.grad``."""
@@ -68,8 +68,12 @@ class StockReducer:
             if index not in self._ready:
                 self.send(index)
         while self._sent:  # after a failure, only what nobody has waited for yet
-            group = next(iter(self._sent))
-            self._receive(group, *self._sent.pop(group))
+            group, (handle, contexts) = next(iter(self._sent.items()))
+            if not callable(handle):  # else of a sparse gradient: waits without end
+                self._await(group, handle)
+            del self._sent[group]  # Horovod forgets a handle that was waited for, also in vain
+            result = handle() if callable(handle) else stock.synchronize(handle)
+            self._receive(group, result, contexts)
         for index in self._made_up:
             # Frozen since the plan was made: a zero gradient would still move it (weight decay).
             if not self._members[index].tensor.requires_grad:
@@ -104,8 +108,7 @@ class StockReducer:
             return stock.grouped_allreduce_async_(list(wire), **options, **scale), contexts
         return stock.allreduce_async_(wire[0], **options, **scale), contexts
 
-    def _receive(self, group: tuple[int, ...], handle: Any, contexts: Any) -> None:
-        result = handle() if callable(handle) else self._wait(group, handle)
+    def _receive(self, group: tuple[int, ...], result: Any, contexts: Any) -> None:
         outputs = result if group in self._groups else [result]
         for i, output, context in zip(group, outputs, contexts or [None] * len(group), strict=True):
             tensor = self._members[i].tensor
@@ -119,7 +122,7 @@ class StockReducer:
             else:
                 gradient.copy_(average)
 
-    def _wait(self, group: tuple[int, ...], handle: Any) -> Any:
+    def _await(self, group: tuple[int, ...], handle: int) -> None:
         if not poll_until_done(handle, self._deadline_s):
             raise WaitTimeoutError(
                 explain(
@@ -132,7 +135,6 @@ class StockReducer:
                     "step; raise DEFT_DEADLINE_S if it is only slow",
                 )
             )
-        return stock.synchronize(handle)
 
 
 def _dense(gradient: torch.Tensor) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,22 +40,23 @@ class Waiter:
         if missing is not None:
             raise WaitTimeoutError(self._explain(self.session.inspect(dues[missing])))
 
-    def settle(self) -> None:
-        """Until nothing is in flight.
+    def settle(self, limit_s: float = math.inf) -> None:
+        """Until nothing is in flight, or the deadline or `limit_s` is over.
 
         Raises:
             HorovodInternalError: Horovod failed.
             WaitTimeoutError: the deadline passed.
         """
         began_s = time.monotonic()
-        while not self.session.wait_idle(_SLICE_S):
+        most_s = min(self.deadline_s, limit_s)
+        while not self.session.wait_idle(min(_SLICE_S, most_s)):
             failure = self.session.failure()
             if failure is not None:
                 raise stock.HorovodInternalError(failure)
-            if time.monotonic() - began_s > self.deadline_s:
+            if time.monotonic() - began_s > most_s:
                 raise WaitTimeoutError(
                     explain(
-                        f"messages in flight did not arrive within {self.deadline_s:g} s",
+                        f"messages in flight did not arrive within {most_s:g} s",
                         rank=stock.rank(),
                         step=self.session.step,
                         observed="in Horovod's queue: another rank has not sent its part",

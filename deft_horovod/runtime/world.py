@@ -11,20 +11,26 @@ from __future__ import annotations
 import atexit
 import functools
 import logging
+import sys
 import weakref
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import horovod.torch as stock
+
 from deft_horovod.config import Config
+from deft_horovod.errors import WaitTimeoutError
 from deft_horovod.runtime.agreement import Agreement, largest
 from deft_horovod.runtime.job_request import JobRequest
 from deft_horovod.runtime.trace_file import TraceFile
 
 if TYPE_CHECKING:
     from deft_horovod.runtime.engine import Engine
+    from deft_horovod.runtime.planned_reducer import PlannedReducer
 
 _LOG: Final = logging.getLogger("deft_horovod")
+_LEAVE_S: Final = 30.0  # for what others have not sent by then
 
 
 class World:
@@ -33,14 +39,17 @@ class World:
     def __init__(self) -> None:
         self.engines: weakref.WeakSet[Engine] = weakref.WeakSet()
         self.job_request: JobRequest[Any] | None = None
+        self._inherited: list[PlannedReducer] = []  # of engines that are gone
         self._trace_file: TraceFile | None = None
         self._taken: Counter[int] = Counter()  # by process set
-        atexit.register(self.warn_of_unapplied)
 
     def take_number(self, process_set_id: int, agreement: Agreement) -> int:
         """The next number in the namespace of a process set that none of its ranks has used."""
         number = int(*largest(agreement, [self._taken[process_set_id]]))
         self._taken[process_set_id] = number + 1
+        # What is registered last is called first: before Horovod, which was initialised before.
+        atexit.unregister(self._exit)
+        atexit.register(self._exit)
         return number
 
     def trace_file(self, folder: str, rank: int) -> TraceFile:
@@ -55,8 +64,24 @@ class World:
         agreed = [engine for engine in self.engines if engine.number is not None]
         return sorted(agreed, key=lambda engine: (engine.process_set_id, engine.number or 0))
 
-    def warn_of_unapplied(self) -> None:
-        """Training ends: says who forgot to flush."""
+    def inherit(self, reducer: PlannedReducer, *, in_step: bool) -> None:
+        """An engine is gone; in the middle of a step others may never send their part."""
+        reducer.abandon()
+        self._inherited = [other for other in self._inherited if not other.idle]
+        if not in_step and not reducer.idle:
+            self._inherited.append(reducer)
+
+    def leave(self) -> None:
+        """This rank is about to shut Horovod down. It may be ahead of others, which still need its
+        part of what both have on their way; says who forgot to flush."""
+        if stock.is_initialized():
+            try:
+                for engine in self.in_order():
+                    engine.settle(_LEAVE_S)
+                for reducer in self._inherited:
+                    reducer.settle(_LEAVE_S)
+            except (stock.HorovodInternalError, WaitTimeoutError) as error:
+                _LOG.warning("deft_horovod: updates that were on their way are lost: %s", error)
         unapplied = sum(engine.unapplied for engine in self.engines)
         if unapplied:
             _LOG.warning(
@@ -65,10 +90,15 @@ class World:
                 unapplied,
             )
 
+    def _exit(self) -> None:
+        if not hasattr(sys, "last_value"):  # else an error ends this rank, and thereby the others
+            self.leave()
+
     def renew(self) -> None:
         """Horovod was initialised anew: nothing that was agreed before holds any more."""
+        self._inherited.clear()
         for engine in self.engines:
-            engine.forget()
+            engine.forget(reset=True)
 
 
 @functools.cache

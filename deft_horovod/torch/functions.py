@@ -24,7 +24,7 @@ def init(*args: Any, **kwargs: Any) -> None:
 
 def shutdown() -> None:
     """Shuts Horovod down; see :func:`horovod.torch.shutdown`."""
-    world().warn_of_unapplied()
+    world().leave()
     stock.shutdown()
     world().renew()
 

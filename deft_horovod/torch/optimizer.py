@@ -19,6 +19,7 @@ from deft_horovod.runtime.job_request import Purpose
 from deft_horovod.runtime.partial_update import is_partial, require_partial
 from deft_horovod.runtime.planning import Task
 from deft_horovod.runtime.world import world
+from deft_horovod.torch.surface import with_our_surface
 
 
 def DistributedOptimizer(  # noqa: N802  # rule: stock signature
@@ -63,7 +64,7 @@ def DistributedOptimizer(  # noqa: N802  # rule: stock signature
         "process_set": process_set,
     }
     if settings.disable:
-        return _stock_optimizer(optimizer, **arguments)
+        return with_our_surface(_stock_optimizer(optimizer, **arguments))
     _check(op, gradient_predivide_factor, backward_passes_per_step, process_set)
     channel = Channel(op, compression, gradient_predivide_factor, sparse_as_dense, process_set)
     task = _task(settings, channel, Groups.parse(groups), optimizer)

@@ -47,3 +47,18 @@ def test_an_optimizer_may_go_with_messages_in_flight(policy: str) -> None:
     for rank in run("forgotten", policy):
         assert rank["status"] == 0, rank["output"]
         assert rank["said"] == {"equal": True}
+
+
+@pytest.mark.parametrize("policy", ["bucket", "priority", "deft"])
+def test_a_rank_that_ends_first_takes_nothing_from_one_that_saves(policy: str) -> None:
+    first, other = run("behind", policy)
+    for rank in (first, other):
+        assert rank["status"] == 0, rank["output"]
+    assert first["said"] == {"saved": 14, "late": policy == "deft"}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_shutdown_after_a_step_loses_no_update(policy: str) -> None:
+    for rank in run("ended", policy):
+        assert rank["status"] == 0, rank["output"]
+        assert rank["said"] == {"equal": True}

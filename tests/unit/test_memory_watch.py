@@ -128,6 +128,30 @@ def test_another_thread_is_not_watched_but_may_end_it(parameter):
     assert not told
 
 
+def test_watches_that_other_threads_end_do_not_pile_up(parameter):
+    told = []
+    watch = native.MemoryWatch(lambda: told.append(1))
+    for _ in range(50):
+        watch.begin([parameter])
+        thread = threading.Thread(target=watch.end)
+        thread.start()
+        thread.join()
+    watch.begin([parameter])
+    parameter.clone()
+    assert told == [1]
+
+
+def test_a_use_in_backward_leaves_nothing_behind(parameter):
+    told = []
+    watch = native.MemoryWatch(lambda: told.append(1))
+    for _ in range(3):
+        x = torch.ones(2, requires_grad=True)
+        x.register_hook(lambda _: watch.begin([parameter]))
+        x.sum().backward()
+        parameter.clone()
+    assert told == [1, 1, 1]
+
+
 def test_an_error_does_not_pass_through_torch(parameter, monkeypatch):
     def fails():
         raise ValueError("on purpose")

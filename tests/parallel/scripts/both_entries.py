@@ -13,4 +13,8 @@ if __name__ == "__main__":
     )
     model(torch.ones(1, 3)).sum().backward()
     optimizer.step()
+    with optimizer:
+        optimizer.flush()
+    assert "policy" in optimizer.stats()
+    assert optimizer.profile is None
     report({"module": type(optimizer).__module__, "made_by": type(optimizer).step.__module__})

@@ -160,5 +160,27 @@ def case_infinity_on_one_rank_skips_the_step_on_all(policy: str) -> None:
         assert equal_on_all_ranks(after), f"step {step}"
 
 
+def case_infinity_in_a_short_last_window(policy: str) -> None:
+    """The last batch of an epoch alone, though two make a step: all ranks look at its average."""
+    twins, data, scaler = Twins(policy, backward_passes_per_step=2), Data(), _scaler()
+    model, optimizer = twins.model, twins.optimizer
+    for epoch in range(4):
+        for number in range(5):
+            inputs, targets = data.next()
+            if (epoch, number, stock.rank()) == (2, 4, 1):
+                inputs = inputs * float("inf")
+            scaler.scale(loss_of(model, (inputs, targets))).backward()
+            if number % 2 == 0 and number < 4:
+                continue
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad()
+        scales = gathered([scaler.get_scale()])
+        assert scales[0] == scales[1], f"epoch {epoch}: {scales}"
+    optimizer.flush()
+    assert equal_on_all_ranks(model.parameters())
+    assert all(bool(p.isfinite().all()) for p in model.parameters())
+
+
 if __name__ == "__main__":
     main(globals())

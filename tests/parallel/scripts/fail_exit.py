@@ -8,11 +8,12 @@ import time
 from typing import Any
 
 import torch
-from failing import caught, everybody_equal, network, train, wrapped
+from failing import SMALL, caught, everybody_equal, network, train, wrapped
 from reporting import options, report
 
 import deft_horovod.torch as hvd
 
+LATE = {"profile_warmup_steps": 1, "profile_steps": 1, "probe_s": 0.02, "warmup_steps": 0}
 APART_S = 0.5  # so that what the first rank sends is still in flight
 
 
@@ -71,7 +72,35 @@ def forgotten(policy: str) -> None:
     report({"equal": everybody_equal(model)})
 
 
+def behind(policy: str) -> None:
+    """One rank ends first; the other is a step behind, and saves then."""
+    model = network(3, *[60] * 6, 2)
+    late = {"policy": "deft", "config": {**SMALL, **LATE}} if policy == "deft" else {}
+    optimizer = wrapped(model, **{"policy": policy, **late})
+    train(model, optimizer, 12)
+    if hvd.rank() == 0:
+        time.sleep(APART_S)
+    train(model, optimizer, 1)
+    if hvd.rank() == 0:
+        time.sleep(APART_S)
+        saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+        report({"saved": len(saved["model"]), "late": optimizer.stats()["late"]})
+    else:
+        report({"held": optimizer.stats()["policy"]})
+
+
+def ended(policy: str) -> None:
+    """Horovod is shut down right after step(); then parameters are read."""
+    model, _optimizer = started(policy)
+    other = network(3, 30, 30, 2)
+    train(other, wrapped(other, policy="bucket"), 3)
+    hvd.shutdown()
+    pairs = zip(model.parameters(), other.parameters(), strict=True)
+    report({"equal": all(torch.equal(a, b) for a, b in pairs)})
+
+
 if __name__ == "__main__":
     hvd.init()
     ways = {"exception": an_exception, "end": the_end, "held": held, "forgotten": forgotten}
+    ways |= {"behind": behind, "ended": ended}
     ways[options()["how"]](options()["policy"])

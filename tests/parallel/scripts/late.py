@@ -14,6 +14,7 @@ from twins import main
 
 import deft_horovod.torch as hvd
 from deft_horovod.errors import DeftError
+from deft_horovod.runtime.in_flight import KEY
 
 STEPS = 9
 DELAYED = [Late(delay=1)] * 6
@@ -181,6 +182,44 @@ def case_saving_inside_a_step_is_refused() -> None:
         raise AssertionError("state_dict() inside a step was accepted")
     job.optimizer.step()
     job.optimizer.flush()
+
+
+def case_saving_inside_a_window_of_passes() -> None:
+    """Nothing of this step is on its way yet: what is saved is the boundary before it."""
+    job = Job(DELAYED)
+    job.train(3)
+    expected = job.optimizer.state_dict()
+    job.optimizer.set_backward_passes_per_step(2)
+    loss_of(job.model, job.data.next()).backward()
+    found = job.optimizer.state_dict()
+    for (_, _, a), (_, _, b) in zip(expected[KEY]["memory"], found[KEY]["memory"], strict=True):
+        assert torch.equal(a, b)
+    assert found[KEY]["step"] == expected[KEY]["step"]
+    loss_of(job.model, job.data.next()).backward()
+    job.optimizer.step()
+    job.optimizer.flush()
+    assert equal_on_all_ranks(job.model.parameters())
+
+
+def case_a_checkpoint_of_late_updates_does_not_overrule_options() -> None:
+    """What was in flight is applied, and training goes on as it is asked for now."""
+    for policy, config in (("bucket", {}), ("stock", {}), ("auto", {"max_delay": 0})):
+        job = Job(DELAYED)
+        job.train(3)
+        state = job.optimizer.state_dict()
+        model = mlp()
+        model.load_state_dict(job.model.state_dict())
+        inner = sgd(model)
+        other = hvd.DistributedOptimizer(
+            inner, model.named_parameters(), policy=policy, config=config
+        )
+        other.load_state_dict(state)
+        job.train(2, other, model)
+        stats = other.stats()
+        assert (stats["late"], stats["dropped"]) == (False, 0), stats
+        other.flush()
+        assert equal_on_all_ranks(model.parameters())
+        job.optimizer.flush()
 
 
 def case_learning_rate_is_that_of_the_boundary() -> None:

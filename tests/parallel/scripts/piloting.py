@@ -182,6 +182,32 @@ def case_freezing_a_layer_measures_again() -> None:
     assert equal_on_all_ranks(job.model.parameters())
 
 
+def case_parameters_change_as_a_leg_ends() -> None:
+    """All ranks turn to the next leg then, before anybody has read that one asks for more."""
+    for phase in ("profile", "trial"):
+        job = Job("auto", **TRIALS)
+        first = [*job.model[0].parameters()]
+        for parameter in first:
+            parameter.requires_grad_(False)
+        before = [parameter.detach().clone() for parameter in first]
+        job.train(1, reference=False)
+        course = job.optimizer._engine._pilot._course
+        for _ in range(100):
+            if course.leg.kind == phase and course.steps == course.leg.steps - 1:
+                break
+            job.train(1, reference=False)
+        assert course.leg.kind == phase
+        asked = job.optimizer.stats()["replans"].get("asked by a rank", 0)
+        for parameter in first:
+            parameter.requires_grad_(True)
+        job.train(1, reference=False)
+        assert job.optimizer.stats()["replans"]["asked by a rank"] == asked + 1, phase
+        job.train(30, reference=False)
+        job.optimizer.flush()
+        assert equal_on_all_ranks(job.model.parameters())
+        assert not any(torch.equal(a, b) for a, b in zip(before, first, strict=True))
+
+
 def case_a_profile_survives_a_reset() -> None:
     job = Job("least_stale")
     job.train(6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch import nn
 from training import Data, assert_equal_models, equal_on_all_ranks, loss_of, mlp
 from twins import main
 
+import deft_horovod.torch as hvd
 from deft_horovod.runtime.partial_update import in_one_pass, options_of
 
 STEPS = 8
@@ -232,6 +234,28 @@ def case_a_state_dict_before_backward_has_the_true_values() -> None:
     assert_same([*quiet.model.parameters()], job.model)
     job.optimizer.flush()
     quiet.optimizer.flush()
+
+
+def case_an_optimizer_that_is_replaced_leaves_no_guess() -> None:
+    """Without a flush, what was in flight is lost; but the model is the next optimizer's alone."""
+    job = Job(DELAYED)
+    job.train(4)
+    before = [p.detach().clone() for p in job.model.parameters()]
+    del job.optimizer
+    gc.collect()
+    assert_same(before, job.model)
+    assert not job.model._forward_pre_hooks
+    other = hvd.DistributedOptimizer(
+        torch.optim.SGD(job.model.parameters(), lr=0.0),
+        job.model.named_parameters(),
+        policy="bucket",
+    )
+    job.train(3, other)
+    assert_same(before, job.model)
+    with torch.no_grad():
+        for parameter in job.model.parameters():
+            parameter.fill_(7.0)
+    assert all(bool((value == 7.0).all()) for value in job.model.state_dict().values())
 
 
 def case_after_a_checkpoint_training_goes_on() -> None:

@@ -226,6 +226,22 @@ def test_a_process_forked_in_between_waits_for_nothing(held, monkeypatch):
     assert held.updated() == [1.0, 1.0, 1.0, 1.0]
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda model, x: torch.func.jacrev(model)(x),
+        lambda model, x: torch.export.export(model, (x,)),
+        lambda model, x: torch.jit.trace(model, x)(x),
+    ],
+    ids=["jacrev", "export", "trace"],
+)
+def test_transforms_of_the_model_change_no_update(held, use):
+    held.gates.watch()
+    use(held.model, torch.ones(1, 2))
+    assert held.updated() == [1.0, 1.0, 1.0, 1.0]
+
+
 def test_after_close_nothing_is_watched(held):
     held.gates.watch()
     held.gates.close()

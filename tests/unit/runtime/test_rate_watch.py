@@ -159,9 +159,33 @@ def test_after_a_new_beginning_all_ranks_agree_anew():
     training = Training(1.0)
     training.step(1.0)
     assert training.step(0.4)
-    training.watch.forget()
+    training.watch.forget(reset=False)
     assert training.watch.task.config.max_delay is None
     assert training.step(0.4)
+
+
+def test_a_rate_that_follows_the_number_of_ranks_has_not_fallen():
+    training = Training(0.4, initial_lr=0.4)
+    training.step(0.4)
+    training.watch.forget(reset=True)  # from four ranks to three
+    rates = (0.3, 0.29, 0.23, 0.2)
+    assert [training.step(rate) for rate in rates] == [False, False, False, True]
+
+
+def test_nor_does_a_rate_that_grows_with_them_end_what_was_calm():
+    training = Training(0.4)
+    training.step(0.4)
+    assert training.step(0.3)
+    training.watch.forget(reset=True)
+    assert training.step(0.6)
+    assert not training.step(0.8)
+
+
+def test_a_checkpoint_that_is_loaded_says_nothing_of_the_number_of_ranks():
+    training = Training(0.4)
+    training.step(0.4)
+    training.watch.forget(reset=False)
+    assert training.step(0.1)
 
 
 def test_a_restored_late_plan_was_calm():

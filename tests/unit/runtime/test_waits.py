@@ -122,7 +122,7 @@ def test_or_until_horovod_has_ended_without_it(monkeypatch):
 
 
 def test_what_arrives_as_horovod_ends_has_arrived(monkeypatch):
-    answers = iter([False, True])
+    answers = iter([False, False, True])
     monkeypatch.setattr(stock, "poll", lambda _: next(answers))
     monkeypatch.setattr(waits, "native", SimpleNamespace(horovod_has_ended=lambda: True))
     assert poll_until_done(7, deadline_s=60.0, pause_s=0.2)
