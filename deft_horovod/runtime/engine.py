@@ -67,7 +67,7 @@ class Engine:
 
     def __del__(self) -> None:
         if self.planned is not None:
-            world().inherit(self.planned, in_step=self.pending)
+            world().inherit(self.planned, in_step=self.complete)
 
     # --- the step ----------------------------------------------------------------------------
     @property
@@ -167,7 +167,7 @@ class Engine:
     def settle(self, limit_s: float) -> None:
         """The others get our part of what is on its way, and what gates hold is applied. In the
         middle of a step they may never send theirs."""
-        if self.planned is not None and not self.pending:
+        if self.planned is not None and not self.complete:
             self.planned.settle(limit_s)
             self.open_gates()
 
@@ -232,15 +232,15 @@ class Engine:
         if failed or self.late:
             self.forget()
 
-    def forget(self, *, reset: bool = False) -> None:
-        """Horovod is new (`reset`), or has failed: what was agreed and is in flight is void."""
+    def forget(self) -> None:
+        """Horovod is new, or its queue failed: what was agreed and what is in flight is void."""
         self.dropped += self.unapplied
         self._drop_reducers()
         self.number = None
         self.epoch = 0
         self._observer.detach()
         self._observer = self._observe()
-        self._pilot.forget(self.clock.steps, reset=reset)
+        self._pilot.forget(self.clock.steps)
 
     # --- checkpoints -------------------------------------------------------------------------
     def in_flight(self) -> dict[str, Any] | None:

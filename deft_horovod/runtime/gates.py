@@ -8,7 +8,6 @@ for example; then all gates open.
 
 from __future__ import annotations
 
-import _thread
 import functools
 import logging
 import os
@@ -87,7 +86,7 @@ class Gates:
         self._parts: dict[int, int] = {}  # slots not applied yet -> generations still missing
         self._options: Options = []
         self._gave_up = False  # waiting failed in this forward; its end must not wait once more
-        self._failure: Exception | None = None  # of opening for an operation outside of forward
+        self._failure: BaseException | None = None  # of opening for an operation outside of forward
         self._pid = os.getpid()
         this = weakref.WeakMethod(self._on_use)
         self._uses = native.MemoryWatch(lambda: (on_use := this()) and on_use())
@@ -188,9 +187,7 @@ class Gates:
             return
         try:
             self.open_all()
-        except KeyboardInterrupt:
-            _thread.interrupt_main()
-        except Exception as error:  # noqa: BLE001  torch lets none pass; the next gate raises it
+        except BaseException as error:  # noqa: BLE001  torch lets none pass; the next gate raises it
             _LOG.exception("deft_horovod: a parameter is used without its last update")
             self._failure = error
 

@@ -71,8 +71,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
             return False
         engine.scales.asked = True  # nobody but a scaler wants to know
         handles = engine.handles_scaling
-        if engine.pending and not self._synchronized and not handles:
-            self.synchronize()  # also a short last window: all ranks look at the same gradients
+        if engine.pending:  # also in a short last window all ranks look at the same gradients
+            self.synchronize()
+            if engine.late and engine.planned is not None:
+                engine.scales.show(engine.planned)
         return handles
 
     @property

@@ -376,13 +376,13 @@ class Pilot:
         if self.leg.steps:
             self.due = self._course.catch_up(steps)
 
-    def forget(self, steps: int, *, reset: bool) -> None:
-        """The ranks have to meet anew; `reset`: as Horovod was, maybe others than before."""
+    def forget(self, steps: int) -> None:
+        """The ranks have to meet anew."""
         self.due = self._asked = self._wants = False
         self._steps_with_plan = 0
         self._drift.restart()
         self.links.close()
-        self._rate.forget(reset=reset)
+        self._rate.forget()
         self._follow_rate()
         if self._profiler is not None:
             self._profiler.detach()

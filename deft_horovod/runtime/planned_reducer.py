@@ -288,12 +288,12 @@ class PlannedReducer:
         """Its engine is gone, and nobody will take what is late: no guess may stay in the model.
         Messages go on, as other ranks may wait for them, and gates apply what they hold."""
         if self.prediction is not None:
-            self.prediction.close()
+            self.prediction.abandon()
 
     @property
     def idle(self) -> bool:
-        """Whether all that may leave by now has arrived."""
-        return self.session.wait_idle(0.0)
+        """Whether all that may leave by now has arrived, or nothing will."""
+        return self.session.wait_idle(0.0) or self.session.failure() is not None
 
     def close(self) -> None:
         """Nothing more is sent. What is in flight keeps its own memory."""

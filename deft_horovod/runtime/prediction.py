@@ -126,6 +126,11 @@ class Prediction:
         """The true parameters again."""
         self._shadow.lift()
 
+    def abandon(self) -> None:
+        """As :meth:`close`, but others may have trained since."""
+        self._shadow.leave_what_changed()
+        self.close()
+
     def close(self) -> None:
         """Removes the hooks."""
         self.lift()

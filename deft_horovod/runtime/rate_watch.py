@@ -36,8 +36,8 @@ class RateWatch:
         self._scales = scales
         self._acts = may_become_late(task)
         self._highest: list[float] = []  # of each group, that was seen
-        self._before: list[float] = []  # a reset of Horovod
-        self._scaled: list[float] = []  # by what resets have multiplied the rates
+        self._ranks = 0  # that there were in the latest step
+        self._shrunk = 1.0  # to this part of the most ranks
         self._agreed: list[float] = []  # when it became calm
         self._late = False  # whether what runs may be
         self._over = False  # it cannot be, or was and the rate rose again: that happens but once
@@ -61,7 +61,7 @@ class RateWatch:
         if not self._acts or self._over:
             return False
         rates = self._rates()
-        self._follow_reset(rates)
+        self._follow_ranks()
         self._highest += rates[len(self._highest) :]
         highest = [max(pair) for pair in zip(self._highest, rates, strict=False)]
         self._highest[: len(highest)] = highest
@@ -101,20 +101,18 @@ class RateWatch:
         """A late plan was restored: it was calm."""
         self._passed, self._agreed = int(self._acts), self._rates()
 
-    def forget(self, *, reset: bool) -> None:
-        """The ranks have to agree anew. `reset`: there may be more or fewer of them now."""
+    def forget(self) -> None:
+        """The ranks have to agree anew."""
         self._passed = 0
-        self._before = self._rates() if reset else []
 
-    def _follow_reset(self, rates: Sequence[float]) -> None:
-        """Scripts fit the rate to the number of ranks, which says nothing of its schedule."""
-        before, self._before = self._before, []
-        self._scaled += [1.0] * (len(rates) - len(self._scaled))
-        pairs = zip(range(len(self._highest)), before, rates, strict=False)
-        for group, then, now in pairs:
-            if then > 0.0:
-                self._highest[group] *= now / then
-                self._scaled[group] *= now / then
+    def _follow_ranks(self) -> None:
+        """Elastic scripts fit the rate to the number of ranks: with fewer of them it falls, which
+        says nothing of its schedule. Where it does not follow, it is its own highest soon."""
+        ranks = self._task.channel.process_set.size()
+        if ranks < self._ranks:
+            self._shrunk *= ranks / self._ranks
+            self._highest = [rate * ranks / self._ranks for rate in self._highest]
+        self._ranks = ranks
 
     def _risen(self, rates: Sequence[float]) -> bool:
         pairs = zip(rates, self._agreed, strict=False)
@@ -124,11 +122,10 @@ class RateWatch:
         """Of the highest rate, in the group where it is largest."""
         shares = []
         groups = self._inner.param_groups
-        seen = zip(groups, rates, self._highest, self._scaled, strict=False)
-        for group, now, highest, scaled in seen:
+        for group, now, highest in zip(groups, rates, self._highest, strict=False):
             # A job that was resumed has not seen where its schedule began. While a rate rises, that
             # is where it will get to, and says nothing.
-            began = scaled * float(group.get("initial_lr", 0.0)) if now < highest else 0.0
+            began = float(group.get("initial_lr", 0.0)) * self._shrunk if now < highest else 0.0
             if (most := max(highest, began)) > 0.0:
                 shares.append(now / most)
         return max(shares, default=1.0)

@@ -30,6 +30,7 @@ class Shadow:
     def __init__(self, inner: torch.optim.Optimizer) -> None:
         self._inner = inner
         self._kept: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._versions: list[int] = []  # of the same tensors, as they were cast
 
     @property
     def is_cast(self) -> bool:
@@ -51,6 +52,7 @@ class Shadow:
                         tensor.grad = estimate
                     moved = list(estimates)
                     update_only(self._inner, moved, in_one_pass(self._inner, moved, options))
+            self._versions = [tensor._version for tensor in tensors]  # noqa: SLF001  torch's own count
         except BaseException:
             self.lift()
             raise
@@ -66,12 +68,19 @@ class Shadow:
             if id(parameter) in true and prefix + name in state:
                 state[prefix + name] = true[id(parameter)].clone()
 
+    def leave_what_changed(self) -> None:
+        """Forgets the true values of what somebody has written to since the cast."""
+        pairs = zip(self._kept, self._versions, strict=True)
+        self._kept = [kept for kept, version in pairs if kept[0]._version == version]  # noqa: SLF001
+        self._versions = [kept[0]._version for kept in self._kept]  # noqa: SLF001
+
     def lift(self) -> None:
         """The true values again. Without a cast it does nothing."""
         with torch.inference_mode(mode=False), torch.no_grad():
             for tensor, value in self._kept:
                 tensor.copy_(value)
         self._kept = []
+        self._versions = []
 
     def _borrow_state(self, tensor: torch.Tensor) -> dict[str, Any] | None:
         state: dict[str, Any] | None = self._inner.state.get(tensor)

@@ -12,6 +12,7 @@ import atexit
 import functools
 import logging
 import sys
+import time
 import weakref
 from collections import Counter
 from pathlib import Path
@@ -20,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final
 import horovod.torch as stock
 
 from deft_horovod.config import Config
-from deft_horovod.errors import WaitTimeoutError
 from deft_horovod.runtime.agreement import Agreement, largest
 from deft_horovod.runtime.job_request import JobRequest
 from deft_horovod.runtime.trace_file import TraceFile
@@ -45,6 +45,7 @@ class World:
 
     def take_number(self, process_set_id: int, agreement: Agreement) -> int:
         """The next number in the namespace of a process set that none of its ranks has used."""
+        self._inherited = [reducer for reducer in self._inherited if not reducer.idle]
         number = int(*largest(agreement, [self._taken[process_set_id]]))
         self._taken[process_set_id] = number + 1
         # What is registered last is called first: before Horovod, which was initialised before.
@@ -75,13 +76,10 @@ class World:
         """This rank is about to shut Horovod down. It may be ahead of others, which still need its
         part of what both have on their way; says who forgot to flush."""
         if stock.is_initialized():
-            try:
-                for engine in self.in_order():
-                    engine.settle(_LEAVE_S)
-                for reducer in self._inherited:
-                    reducer.settle(_LEAVE_S)
-            except (stock.HorovodInternalError, WaitTimeoutError) as error:
-                _LOG.warning("deft_horovod: updates that were on their way are lost: %s", error)
+            until_s = time.monotonic() + _LEAVE_S
+            unsettled: list[Engine | PlannedReducer] = [*self.in_order(), *self._inherited]
+            for one in unsettled:
+                _settle(one, max(0.0, until_s - time.monotonic()))
         unapplied = sum(engine.unapplied for engine in self.engines)
         if unapplied:
             _LOG.warning(
@@ -98,7 +96,14 @@ class World:
         """Horovod was initialised anew: nothing that was agreed before holds any more."""
         self._inherited.clear()
         for engine in self.engines:
-            engine.forget(reset=True)
+            engine.forget()
+
+
+def _settle(one: Engine | PlannedReducer, limit_s: float) -> None:
+    try:
+        one.settle(limit_s)
+    except Exception as error:  # noqa: BLE001  one that fails must not keep others from theirs
+        _LOG.warning("deft_horovod: updates that were on their way are lost: %s", error)
 
 
 @functools.cache

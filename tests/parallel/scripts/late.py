@@ -283,6 +283,27 @@ def case_an_overflow_is_dropped_on_all_ranks() -> None:
     job.optimizer.flush()
 
 
+def case_an_overflow_in_a_short_last_window() -> None:
+    job = Job(DELAYED)
+    job.optimizer.set_backward_passes_per_step(2)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    for step in range(8):
+        for _ in range(1 if step % 2 else 2):
+            inputs, targets = job.data.next()
+            if (step, stock.rank()) == (3, 1):
+                inputs = inputs * float("inf")
+            scaler.scale(loss_of(job.model, (inputs, targets))).backward()
+        scaler.step(job.optimizer)
+        scaler.update()
+        job.optimizer.zero_grad()
+        scales = stock.allgather(torch.tensor([scaler.get_scale()]), name="late.scales").tolist()
+        assert scales[0] == scales[1], f"step {step}: {scales}"
+    assert scales[0] < 1024.0
+    job.optimizer.flush()
+    assert equal_on_all_ranks(job.model.parameters())
+    assert all(bool(p.isfinite().all()) for p in job.model.parameters())
+
+
 def case_unscaling_by_hand_is_refused() -> None:
     job = Job(DELAYED)
     scaler = torch.amp.GradScaler(DEVICE.type, init_scale=4.0)

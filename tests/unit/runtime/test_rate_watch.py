@@ -1,6 +1,7 @@
 """When the learning rate is low enough for `auto` to try late updates, and when no longer."""
 
 import logging
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -17,7 +18,11 @@ from tests.unit.runtime.solo import Solo, as_ranks
 
 
 def task_of(policy="auto", purpose="train", **options):
-    return Task(policies.get(policy), Config(**options), None, None, purpose)
+    return Task(policies.get(policy), Config(**options), channel_of(2), None, purpose)
+
+
+def channel_of(ranks):
+    return SimpleNamespace(process_set=SimpleNamespace(size=lambda: ranks))
 
 
 def optimizer_of(*rates, **fields):
@@ -30,9 +35,11 @@ def optimizer_of(*rates, **fields):
 class Training:
     """Asks whenever it is told to, as the pilot does."""
 
-    def __init__(self, *rates, agreement=None, **fields):
+    def __init__(self, *rates, agreement=None, ranks=2, **fields):
         self.optimizer = optimizer_of(*rates, **fields)
-        self.watch = RateWatch(self.optimizer, task_of(), LossScales())
+        self.ranks = ranks
+        channel = SimpleNamespace(process_set=SimpleNamespace(size=lambda: self.ranks))
+        self.watch = RateWatch(self.optimizer, replace(task_of(), channel=channel), LossScales())
         self.agreement = agreement or Solo()
         self.asked = 0
 
@@ -159,33 +166,35 @@ def test_after_a_new_beginning_all_ranks_agree_anew():
     training = Training(1.0)
     training.step(1.0)
     assert training.step(0.4)
-    training.watch.forget(reset=False)
+    training.watch.forget()
     assert training.watch.task.config.max_delay is None
     assert training.step(0.4)
 
 
-def test_a_rate_that_follows_the_number_of_ranks_has_not_fallen():
-    training = Training(0.4, initial_lr=0.4)
+@pytest.mark.parametrize("initial", [{}, {"initial_lr": 0.4}])
+def test_a_rate_that_follows_the_number_of_ranks_has_not_fallen(initial):
+    training = Training(0.4, ranks=4, **initial)
     training.step(0.4)
-    training.watch.forget(reset=True)  # from four ranks to three
+    training.ranks = 3
     rates = (0.3, 0.29, 0.23, 0.2)
     assert [training.step(rate) for rate in rates] == [False, False, False, True]
 
 
-def test_nor_does_a_rate_that_grows_with_them_end_what_was_calm():
-    training = Training(0.4)
+@pytest.mark.parametrize("ranks", [2, 3, 4, 8])
+def test_nor_has_one_that_a_reset_brings_back(ranks):
+    training = Training(0.4, ranks=4)
     training.step(0.4)
-    assert training.step(0.3)
-    training.watch.forget(reset=True)
-    assert training.step(0.6)
-    assert not training.step(0.8)
+    assert training.step(0.04)
+    training.ranks = ranks
+    training.watch.forget()
+    assert not training.step(0.1 * ranks)
 
 
-def test_a_checkpoint_that_is_loaded_says_nothing_of_the_number_of_ranks():
-    training = Training(0.4)
+def test_a_rate_that_does_not_follow_them_may_fall_a_little_further():
+    training = Training(0.4, ranks=4)
     training.step(0.4)
-    training.watch.forget(reset=False)
-    assert training.step(0.1)
+    training.ranks = 3
+    assert [training.step(rate) for rate in (0.4, 0.31, 0.3)] == [False, False, True]
 
 
 def test_a_restored_late_plan_was_calm():

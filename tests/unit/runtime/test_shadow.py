@@ -152,6 +152,19 @@ def test_a_second_cast_begins_from_the_true_values():
     assert same(values(parameters), once)
 
 
+def test_what_others_have_written_to_stays():
+    parameters, optimizer = trained("sgd", 2)
+    true = values(parameters)
+    shadow = Shadow(optimizer)
+    shadow.cast([({p: torch.ones_like(p) for p in parameters}, options_of(optimizer))])
+    with torch.no_grad():
+        parameters[1].fill_(7.0)
+    shadow.leave_what_changed()
+    shadow.lift()
+    assert not shadow.is_cast
+    assert same(values(parameters), [true[0], torch.full((5,), 7.0), true[2]])
+
+
 def test_nothing_in_flight_is_no_cast():
     _, optimizer = trained("adamw", 1)
     shadow = Shadow(optimizer)

@@ -7,8 +7,8 @@ class FakeEngine:
     def __init__(self):
         self.forgot = 0
 
-    def forget(self, *, reset):
-        self.forgot += reset
+    def forget(self):
+        self.forgot += 1
 
 
 class Peers:
