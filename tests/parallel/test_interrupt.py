@@ -24,7 +24,8 @@ def results() -> list[dict[str, Any]]:
 def test_it_ends_the_wait_before_the_other_rank_comes(where: str) -> None:
     interrupted = results()[0][where]
     assert interrupted["type"] == "KeyboardInterrupt", interrupted
-    assert 1.0 <= interrupted["seconds"] < 2.8  # the other rank comes after 3 s
+    # The interrupt comes 1 s after its timer, which starts first; the other rank comes after 3 s.
+    assert 0.5 < interrupted["seconds"] < 2.8
 
 
 @pytest.mark.parametrize("policy", POLICIES)
