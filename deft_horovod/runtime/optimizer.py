@@ -72,9 +72,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         engine.scales.asked = True  # nobody but a scaler wants to know
         handles = engine.handles_scaling
         if engine.pending:  # also in a short last window all ranks look at the same gradients
-            self.synchronize()
-            if engine.late and engine.planned is not None:
-                engine.scales.show(engine.planned)
+            self._show_averages(engine)
         return handles
 
     @property
@@ -86,9 +84,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """
         engine = self.__dict__.get("_engine")
         if engine is not None and engine.complete:
-            self.synchronize()
-            if engine.late:
-                engine.scales.show(engine.planned)
+            self._show_averages(engine)
         return self.inner.param_groups
 
     @param_groups.setter
@@ -160,6 +156,12 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def synchronize(self) -> None:
         """Waits until ``p.grad`` holds the averages of this step."""
         self._reduce(hold_gated=False)
+
+    def _show_averages(self, engine: Engine) -> None:
+        """For whoever goes on to read ``p.grad``, as a loss scaler does."""
+        self.synchronize()
+        if engine.late and engine.planned is not None:
+            engine.scales.show(engine.planned)
 
     def _reduce(self, hold_gated: bool) -> None:
         if self._engine is not None and (self._engine.pending or not self._synchronized):

@@ -61,31 +61,26 @@ def case_norms_of_weights(policy: str) -> None:
     twins.check()
 
 
-def case_a_part_is_saved(policy: str) -> None:
+def _check_saving(twins: Twins, parts: Callable[[nn.Module], Any], pairs: Any = None) -> None:
     saved: dict[nn.Module, list[torch.Tensor]] = {}
 
     def save(_: nn.Module, model: nn.Module) -> None:
-        for part in reversed([*model.children()]):
-            tensors = part.state_dict().values()
-            saved.setdefault(model, []).extend(tensor.clone() for tensor in tensors)
+        for part in parts(model):
+            saved.setdefault(model, []).extend(t.clone() for t in part.state_dict().values())
 
-    twins = Twins(policy)
-    _train(twins, save)
+    _train(twins, save, pairs)
     assert_equal(saved[twins.model], saved[twins.reference], "what was saved")
     twins.check()
+
+
+def case_a_part_is_saved(policy: str) -> None:
+    _check_saving(Twins(policy), lambda model: reversed([*model.children()]))
 
 
 def case_the_original_of_a_compiled_model_is_saved(policy: str) -> None:
-    saved: dict[nn.Module, list[torch.Tensor]] = {}
-
-    def save(_: nn.Module, model: nn.Module) -> None:
-        saved.setdefault(model, []).extend(t.clone() for t in model.state_dict().values())
-
     twins = Twins(policy)
     compiled = {model: torch.compile(model, backend="eager") for model, _ in twins}
-    _train(twins, save, compiled)
-    assert_equal(saved[twins.model], saved[twins.reference], "what was saved")
-    twins.check()
+    _check_saving(twins, lambda model: [model], compiled)
 
 
 def case_functional_use(policy: str) -> None:
