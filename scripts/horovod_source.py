@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Horovod's source tree, fetched once, checked and kept in the cache folder.
+"""Horovod's source tree, fetched once, kept in the cache folder, and checked before each use.
 
 The published wheel ships no header, so whoever compiles against Horovod needs the source of exactly
 the installed version. Usage: horovod_source.py --version 0.28.1 [--sdist PATH]; prints the folder.
@@ -8,6 +8,8 @@ the installed version. Usage: horovod_source.py --version 0.28.1 [--sdist PATH];
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
 import hashlib
 import importlib.util
 import os
@@ -16,6 +18,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 SHA256_OF_SDIST = {
@@ -38,6 +41,47 @@ def source_folder(version: str) -> Path:
     return cache_folder() / f"horovod-{version}" / "src"
 
 
+def digest(path: Path) -> str:
+    """sha256 of a file; of a folder over the names and the contents of all that is in it."""
+    if not path.is_dir():
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    whole = hashlib.sha256()
+    for entry in sorted(path.rglob("*")):
+        if entry.is_symlink():
+            kind, content = "link", os.fsencode(entry.readlink())
+        elif entry.is_dir():
+            continue
+        else:
+            kind, content = "file", entry.read_bytes()
+        name = os.fsencode(entry.relative_to(path))
+        whole.update(f"{kind} {len(name)} {len(content)} ".encode() + name + content)
+    return whole.hexdigest()
+
+
+def record_of(kept: Path) -> Path:
+    return kept.with_name(f"{kept.name}.sha256")
+
+
+def write_record(kept: Path) -> None:
+    """Whoever uses it later finds out whether it is still what was made now."""
+    record_of(kept).write_text(f"{digest(kept)}\n", encoding="ascii")
+
+
+def is_intact(kept: Path) -> bool:
+    """Whether something in the cache is what was made once; says on stderr what is wrong."""
+    record = record_of(kept)
+    expected = record.read_text(encoding="ascii").strip() if record.is_file() else None
+    observed = digest(kept)
+    if observed == expected:
+        return True
+    wanted = f"expected {expected}" if expected else f"there is no {record.name} to compare with"
+    print(
+        f"horovod: {kept} is not used: its sha256 is {observed}, {wanted}. It is made anew.",
+        file=sys.stderr,
+    )
+    return False
+
+
 def expected_sha256(version: str) -> str:
     try:
         return SHA256_OF_SDIST[version]
@@ -51,7 +95,7 @@ def expected_sha256(version: str) -> str:
 def check_sdist(sdist: Path, version: str) -> None:
     if not sdist.is_file():
         raise SourceError(f"There is no file {sdist}; expected the sdist horovod-{version}.tar.gz.")
-    observed = hashlib.sha256(sdist.read_bytes()).hexdigest()
+    observed = digest(sdist)
     expected = expected_sha256(version)
     if observed != expected:
         raise SourceError(
@@ -79,7 +123,7 @@ def download_sdist(version: str, folder: Path) -> Path:
 
 
 def unpack(sdist: Path, version: str, target: Path) -> None:
-    """Unpacks beside `target` and renames: another process sees all of the tree or nothing."""
+    """Unpacks beside `target` and renames: a tree is whole, and has its record once it was."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix="unpack-") as temporary:
         with tarfile.open(sdist) as archive:
@@ -87,16 +131,24 @@ def unpack(sdist: Path, version: str, target: Path) -> None:
                 archive.extractall(temporary, filter="data")
             else:
                 archive.extractall(temporary)
-        tree = Path(temporary) / f"horovod-{version}"
-        try:
-            tree.rename(target)
-        except OSError:
-            if not target.is_dir():
-                raise
+        if target.exists():
+            record_of(target).unlink(missing_ok=True)
+            target.rename(Path(temporary) / "replaced")
+        (Path(temporary) / f"horovod-{version}").rename(target)
+    write_record(target)
+
+
+@contextlib.contextmanager
+def alone_with(target: Path) -> Iterator[None]:
+    """One process at a time checks a tree and replaces it."""
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with (cache_folder() / f"{target.parent.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def ensure_source(version: str, sdist: Path | None = None) -> Path:
-    """The folder of the unpacked tree; does nothing when it is there already."""
+    """The folder of the unpacked tree; only looks it through when it is there already."""
     expected_sha256(version)
     target = source_folder(version)
     sdist_from_environment = os.environ.get("DEFT_HOROVOD_SDIST")
@@ -104,11 +156,16 @@ def ensure_source(version: str, sdist: Path | None = None) -> Path:
         sdist = Path(sdist_from_environment)
     if sdist is not None:
         check_sdist(sdist, version)
-    if target.is_dir():
-        return target
+    with alone_with(target):
+        if not (target.is_dir() and is_intact(target)):
+            make_source(version, sdist, target)
+    return target
+
+
+def make_source(version: str, sdist: Path | None, target: Path) -> None:
     if sdist is not None:
         unpack(sdist, version, target)
-        return target
+        return
     folder = Path(tempfile.mkdtemp(prefix="deft-horovod-sdist-"))
     try:
         downloaded = download_sdist(version, folder)
@@ -116,7 +173,6 @@ def ensure_source(version: str, sdist: Path | None = None) -> Path:
         unpack(downloaded, version, target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return target
 
 
 def main() -> int:

@@ -2,7 +2,7 @@
 """Builds and installs Horovod for the Python that runs this file; install_horovod.sh calls it.
 
 The published sdist does not compile with today's torch, so a patched copy of it is built. The wheel
-is kept in the cache folder under a key of everything that decides what is in it.
+is kept in the cache folder, with its sha256, under a key of everything that decides what is in it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from horovod_source import SourceError, cache_folder, ensure_source
+from horovod_source import SourceError, cache_folder, ensure_source, is_intact, write_record
 
 HOROVOD_VERSION = "0.28.1"
 RUNTIME_PACKAGES = ("cloudpickle", "psutil", "pyyaml", "packaging", "cffi")
@@ -332,10 +332,15 @@ def build_wheel(request: Request, sdist: Path | None) -> Path:
             tail = "\n".join(f"  | {line}" for line in lines[-30:])
             raise BuildError(f"Horovod did not build. Last lines of {log}:\n{tail}")
         kept = folder / wheels[0].name
-        partial = folder / f"{wheels[0].name}.{os.getpid()}"
-        shutil.copyfile(wheels[0], partial)
+        shutil.copyfile(wheels[0], partial := kept.with_suffix(f".{os.getpid()}"))
         partial.replace(kept)
+        write_record(kept)
     return kept
+
+
+def kept_wheel(request: Request) -> Path | None:
+    """The one that was built for this request, if it is still what was built."""
+    return next(filter(is_intact, sorted(request.wheel_folder().glob("horovod-*.whl"))), None)
 
 
 def ensure_build_backend() -> None:
@@ -358,11 +363,11 @@ def install(request: Request, sdist: Path | None, force: bool) -> None:
         print(f"horovod: replacing the installed one: {mismatch}")
     started = time.monotonic()
     pip("install", *RUNTIME_PACKAGES)
-    wheels = sorted(request.wheel_folder().glob("horovod-*.whl"))
-    if force or not wheels:
+    wheel = None if force else kept_wheel(request)
+    if wheel is None:
         ensure_build_backend()
-        wheels = [build_wheel(request, sdist)]
-    pip("install", "--force-reinstall", "--no-deps", str(wheels[0]))
+        wheel = build_wheel(request, sdist)
+    pip("install", "--force-reinstall", "--no-deps", str(wheel))
     mismatch = foreign_mismatch(request)
     if mismatch is not None:
         raise BuildError(

@@ -1,4 +1,4 @@
-"""Horovod's source tree: checked, unpacked once, whole for everybody."""
+"""Horovod's source tree: checked, unpacked once, whole for everybody, and mended."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tarfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
@@ -34,14 +35,87 @@ def sdist(source: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     return path
 
 
-def test_unpacks_once_and_then_does_nothing(source: ModuleType, sdist: Path) -> None:
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing can be downloaded."""
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", "/nonexistent")
+
+
+@pytest.mark.usefixtures("offline")
+def test_unpacks_once_and_then_only_looks(source: ModuleType, sdist: Path) -> None:
     folder = source.ensure_source("9.9", sdist)
     header = folder / "horovod" / "common" / "common.h"
     assert header.read_text() == "// h\n"
-    header.write_text("// kept\n")
+    before = header.stat().st_ino
     assert source.ensure_source("9.9") == folder
-    assert header.read_text() == "// kept\n"
-    assert [path.name for path in folder.parent.iterdir()] == ["src"]
+    assert header.stat().st_ino == before
+    assert sorted(path.name for path in folder.parent.iterdir()) == ["src", "src.sha256"]
+
+
+def changed(folder: Path) -> None:
+    (folder / "horovod" / "common" / "common.h").write_text("// H\n")
+
+
+def renamed(folder: Path) -> None:
+    header = folder / "horovod" / "common" / "common.h"
+    header.rename(header.with_name("commoner.h"))
+
+
+def added(folder: Path) -> None:
+    (folder / "horovod" / "common" / "torch.h").write_text("")
+
+
+def removed(folder: Path) -> None:
+    (folder / "horovod" / "common" / "common.h").unlink()
+
+
+def linked(folder: Path) -> None:
+    """To a file of the same content: whoever changes that one changes what is compiled."""
+    header = folder / "horovod" / "common" / "common.h"
+    outside = folder.parents[1] / "elsewhere.h"
+    header.rename(outside)
+    header.symlink_to(outside)
+
+
+def unrecorded(folder: Path) -> None:
+    (folder.parent / "src.sha256").unlink()
+
+
+@pytest.mark.parametrize("damage", [changed, renamed, added, removed, linked, unrecorded])
+def test_a_tree_that_is_not_what_was_unpacked_is_made_anew(
+    source: ModuleType,
+    sdist: Path,
+    damage: Callable[[Path], None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = source.ensure_source("9.9", sdist)
+    good = source.digest(folder)
+    damage(folder)
+    bad = source.digest(folder)
+    assert source.ensure_source("9.9", sdist) == folder
+    said = capsys.readouterr().err
+    assert f"{folder} is not used: its sha256 is {bad}" in said
+    if damage is unrecorded:
+        assert "there is no src.sha256 to compare with" in said
+    else:
+        assert bad != good
+        assert f"expected {good}" in said
+    assert source.digest(folder) == good
+    assert not (folder / "horovod" / "common" / "common.h").is_symlink()
+    assert sorted(path.name for path in folder.parent.iterdir()) == ["src", "src.sha256"]
+    source.ensure_source("9.9")
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.usefixtures("offline")
+def test_a_damaged_tree_is_no_way_out_when_nothing_can_be_downloaded(
+    source: ModuleType, sdist: Path
+) -> None:
+    changed(source.ensure_source("9.9", sdist))
+    for _ in range(2):
+        with pytest.raises(source.SourceError, match="--sdist PATH"):
+            source.ensure_source("9.9")
 
 
 def test_two_at_once_see_one_whole_tree(source: ModuleType, sdist: Path) -> None:
@@ -49,7 +123,14 @@ def test_two_at_once_see_one_whole_tree(source: ModuleType, sdist: Path) -> None
         folders = list(pool.map(lambda _: source.ensure_source("9.9", sdist), range(16)))
     assert len(set(folders)) == 1
     assert (folders[0] / "horovod" / "common" / "common.h").is_file()
-    assert [path.name for path in folders[0].parent.iterdir()] == ["src"]
+    assert sorted(path.name for path in folders[0].parent.iterdir()) == ["src", "src.sha256"]
+
+
+def test_two_at_once_mend_one_tree(source: ModuleType, sdist: Path) -> None:
+    changed(source.ensure_source("9.9", sdist))
+    with ThreadPoolExecutor(8) as pool:
+        folders = list(pool.map(lambda _: source.ensure_source("9.9", sdist), range(16)))
+    assert source.is_intact(folders[0])
 
 
 def test_refuses_another_file_and_names_both_sums(
@@ -89,18 +170,16 @@ def test_takes_the_sdist_from_the_environment(
     assert source.ensure_source("9.9").is_dir()
 
 
-def test_failed_download_says_how_to_do_without(
-    source: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", "/nonexistent")
+@pytest.mark.usefixtures("offline")
+def test_failed_download_says_how_to_do_without(source: ModuleType) -> None:
     with pytest.raises(source.SourceError, match="--sdist PATH"):
         source.ensure_source("0.28.1")
 
 
-def test_command_line_prints_the_folder(tmp_path: Path) -> None:
+def test_command_line_prints_the_folder(source: ModuleType, tmp_path: Path) -> None:
     folder = tmp_path / "deft_horovod" / "horovod-0.28.1" / "src"
     folder.mkdir(parents=True)
+    source.write_record(folder)
     done = subprocess.run(
         [sys.executable, SCRIPTS / "horovod_source.py", "--version", "0.28.1"],
         env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), "DEFT_HOROVOD_SDIST": ""},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 from pathlib import Path
@@ -105,6 +106,70 @@ def test_missing_nccl_names_the_package(
     monkeypatch.delenv("HOROVOD_NCCL_HOME", raising=False)
     with pytest.raises(wheel.BuildError, match="nvidia-nccl-cu13"):
         wheel.nccl_shim(tmp_path / "shim")
+
+
+class TestKeptWheel:
+    """What is installed: the kept wheel, or a new one. Building takes minutes and is left out."""
+
+    @pytest.fixture(autouse=True)
+    def cache(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    @pytest.fixture
+    def installed(self, wheel: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+        """The contents of the wheels that pip was given."""
+        given: list[bytes] = []
+
+        def build(made: Any, _: Path | None) -> Path:
+            return self.keep(wheel, made, b"built anew")
+
+        def pip(*arguments: str) -> None:
+            if arguments[-1].endswith(".whl"):
+                given.append(Path(arguments[-1]).read_bytes())
+
+        monkeypatch.setattr(wheel, "installed_record", lambda: None)
+        monkeypatch.setattr(wheel, "build_wheel", build)
+        monkeypatch.setattr(wheel, "pip", pip)
+        monkeypatch.setattr(wheel, "foreign_mismatch", lambda _: None)
+        return given
+
+    def keep(self, wheel: ModuleType, made: Any, content: bytes) -> Path:
+        path: Path = made.wheel_folder() / "horovod-0.28.1-cp311-cp311-linux_x86_64.whl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        wheel.write_record(path)
+        return path
+
+    def test_one_that_is_what_was_built_is_installed(
+        self, wheel: ModuleType, installed: list[bytes], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.keep(wheel, request(wheel), b"built once")
+        wheel.install(request(wheel), None, False)
+        assert installed == [b"built once"]
+        assert capsys.readouterr().err == ""
+
+    def test_one_that_was_changed_since_is_built_anew_and_both_sums_are_named(
+        self, wheel: ModuleType, installed: list[bytes], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        path = self.keep(wheel, request(wheel), b"built once")
+        path.write_bytes(b"built twice")
+        wheel.install(request(wheel), None, False)
+        assert installed == [b"built anew"]
+        said = capsys.readouterr().err
+        assert f"{path} is not used" in said
+        for content in (b"built once", b"built twice"):
+            assert hashlib.sha256(content).hexdigest() in said
+        wheel.install(request(wheel), None, False)
+        assert capsys.readouterr().err == ""
+
+    def test_one_without_a_record_is_built_anew(
+        self, wheel: ModuleType, installed: list[bytes], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        path = self.keep(wheel, request(wheel), b"from somewhere")
+        path.with_name(f"{path.name}.sha256").unlink()
+        wheel.install(request(wheel), None, False)
+        assert installed == [b"built anew"]
+        assert f"there is no {path.name}.sha256" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("script", sorted(path.name for path in SCRIPTS.glob("*.sh")))
