@@ -54,7 +54,8 @@ void bind_memory_watch(const py::module_& module) {
       module, "MemoryWatch", "Tells of the first operation on certain tensors.")
       .def(py::init(&watch_memory), py::arg("on_use"))
       .def("begin", &MemoryWatch::begin, py::arg("tensors"))
-      .def("end", &MemoryWatch::end);
+      .def("end", &MemoryWatch::end)
+      .def_property_readonly("watching", &MemoryWatch::watching);
 }
 
 void bind_collector(const py::module_& module) {

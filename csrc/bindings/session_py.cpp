@@ -73,6 +73,7 @@ void bind_steps(SessionClass& session) {
 void bind_waits(SessionClass& session) {
   session.def("wait", &wait, py::arg("dues"), py::arg("timeout_s"))
       .def("install", &Session::install)
+      .def("show", &Session::show)
       .def("request_attention", &Session::request_attention)
       .def("release",
            [](Session& s, const std::vector<Due>& dues) {

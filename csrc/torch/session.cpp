@@ -321,7 +321,7 @@ bool Session::install(const std::vector<Due>& dues) {
       if (gradient.defined() && gradient.is_sparse()) {
         continue;
       }
-      if (!gradient.defined() && facts[i].presence <= 0.0) {
+      if (!gradient.defined() && facts[i].presence <= 0.0 && !parameters_[i].requires_grad()) {
         continue;
       }
       const at::Tensor& result = memory.view(at);
@@ -339,6 +339,25 @@ bool Session::install(const std::vector<Due>& dues) {
   unpack_all(arrived, gradients);
   return std::any_of(facts.begin(), facts.end(),
                      [](const Header& header) { return header.attention > 0.0; });
+}
+
+void Session::show(const std::vector<Due>& dues) {
+  for (const Due& due : dues) {
+    for (const std::int32_t slot : slots_of(due.bucket)) {
+      const auto i = static_cast<std::size_t>(slot);
+      at::Tensor& gradient = parameters_[i].mutable_grad();
+      const bool absent = !gradient.defined();
+      if (absent ? !parameters_[i].requires_grad() : gradient.is_sparse()) {
+        continue;
+      }
+      const at::Tensor& result = arena(due.buffer, i).view(places_[i].index);
+      if (result.scalar_type() == parameters_[i].scalar_type()) {
+        gradient = result;
+      } else if (absent) {
+        gradient = at::zeros_like(parameters_[i].detach());
+      }
+    }
+  }
 }
 
 at::Tensor Session::bucket_memory(std::int32_t bucket, std::int32_t buffer) const {

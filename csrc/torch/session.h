@@ -54,10 +54,12 @@ class Session final : public GradientSink, public std::enable_shared_from_this<S
   // Until all of `dues` are reduced; the index of the first that is not, if time or links fail.
   [[nodiscard]] std::optional<std::size_t> wait(const std::vector<Due>& dues,
                                                 std::chrono::microseconds timeout);
-  // Sets p.grad of every parameter whose gradient lies in these generations. A parameter for which
-  // no rank had a gradient is left alone. Returns whether any rank asks for attention in them: the
+  // Sets p.grad of every parameter whose gradient lies in these generations: to zero where no rank
+  // had one, as Horovod does, but for a parameter that does not train any more. Returns whether any rank asks for attention in them: the
   // same answer on every rank, from the headers that have to be read anyway.
   bool install(const std::vector<Due>& dues);
+  // Sets p.grad to what will hold the averages of these generations once they have arrived.
+  void show(const std::vector<Due>& dues);
   // The memory of one bucket in one buffer, headers included: for checkpoints.
   [[nodiscard]] at::Tensor bucket_memory(std::int32_t bucket, std::int32_t buffer) const;
   // From now on every header of this rank asks, until a new plan makes a new session.

@@ -21,10 +21,20 @@ from deft_horovod.runtime.waits import poll_until_done
 _POLL_S: Final = 0.0005
 _LEAST_ROOM: Final = 64
 _ABSENT: Final = "(absent)"
+# Named, like every dtype: the user may have set other defaults (torch.set_default_device).
+_HOST: Final = torch.device("cpu")
 
 
 def _packed(text: str) -> torch.Tensor:
-    return torch.from_numpy(np.frombuffer(text.encode(), dtype=np.uint8).copy())
+    return _packed_bytes(text.encode())
+
+
+def _packed_bytes(content: bytes) -> torch.Tensor:
+    return torch.from_numpy(np.frombuffer(content, dtype=np.uint8).copy())
+
+
+def _count(number: int) -> torch.Tensor:
+    return torch.tensor([number], dtype=torch.int64, device=_HOST)
 
 
 def _room(length: int) -> int:
@@ -81,7 +91,7 @@ class Agreement:
 
     def everyone_here(self) -> bool:
         """Whether no rank is in ``hvd.join()``: those take part only in sums, with zeros."""
-        count = torch.ones(1)
+        count = torch.ones(1, dtype=torch.float32, device=_HOST)
         handle = stock.allreduce_async_(
             count, name=self._prefix + ".here", op=stock.Sum, process_set=self._process_set
         )
@@ -91,7 +101,7 @@ class Agreement:
     def require_equal(self, facts: Mapping[str, Any]) -> None:
         """Raises on every rank, with the first difference and both sides, unless all are equal."""
         text = canonical(facts)
-        digest = torch.tensor(list(hashlib.sha256(text.encode()).digest()), dtype=torch.uint8)
+        digest = _packed_bytes(hashlib.sha256(text.encode()).digest())
         digests = self._gather(digest.unsqueeze(0), ".digest")
         if bool((digests == digests[0]).all()):
             return
@@ -101,14 +111,14 @@ class Agreement:
     def collect(self, text: str) -> list[str]:
         """What every rank says, in the order of the ranks; nobody may say nothing."""
         body = _packed(text)
-        lengths = self._gather(torch.tensor([body.numel()], dtype=torch.int64), ".length").tolist()
+        lengths = self._gather(_count(body.numel()), ".length").tolist()
         room = _room(max(lengths))
         bodies = self._gather(_padded(body, room).unsqueeze(0), f".facts.{room}")
         return [_unpacked(row[:length]) for row, length in zip(bodies, lengths, strict=True)]
 
     def union(self, flags: Sequence[bool]) -> list[bool]:
         """Which flags are set on any rank."""
-        sums = torch.tensor([float(flag) for flag in flags])
+        sums = torch.tensor([float(flag) for flag in flags], dtype=torch.float32, device=_HOST)
         if sums.numel() == 0:
             return []
         handle = stock.allreduce_async_(
@@ -122,7 +132,7 @@ class Agreement:
 
     def gather(self, numbers: Sequence[float]) -> list[list[float]]:
         """The numbers of every rank, as many of each; in the order of the ranks."""
-        mine = torch.tensor([list(numbers)], dtype=torch.float64)
+        mine = torch.tensor([list(numbers)], dtype=torch.float64, device=_HOST)
         gathered: list[list[float]] = self._gather(mine, f".numbers.{len(numbers)}").tolist()
         return gathered
 
@@ -130,10 +140,10 @@ class Agreement:
         """The text that the deciding rank (the lowest) passes in."""
         root = self.decider
         mine = _packed("" if text is None else text)
-        length = torch.tensor([mine.numel()], dtype=torch.int64)
+        length = _count(mine.numel())
         self._broadcast(length, root, ".share.length")
         room = _room(int(length.item()))
-        body = _padded(mine, room) if text is not None else torch.zeros(room, dtype=torch.uint8)
+        body = _padded(mine if text is not None else mine.new_zeros(0), room)
         self._broadcast(body, root, f".share.text.{room}")
         return _unpacked(body[: int(length.item())])
 

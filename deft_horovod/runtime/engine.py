@@ -9,6 +9,7 @@ its gradients; all read the same answer at the same boundary. Nothing is in flig
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.gates import Gates, gates_of
 from deft_horovod.runtime.in_flight import InFlight, agreed_members
-from deft_horovod.runtime.late_updates import apply_now, discard, flush
+from deft_horovod.runtime.late_updates import apply_now, discard, flush, throw_away
 from deft_horovod.runtime.loss_scale import LossScales
 from deft_horovod.runtime.members import Member
 from deft_horovod.runtime.merging import merging
@@ -61,6 +62,8 @@ class Engine:
         self._gates: Gates | None = None
         self._restored: InFlight | None = None
         self.scales = LossScales()
+        self._training_thread = threading.get_ident()
+        self._unapplied = False  # a boundary was reached whose updates were not made
         self._observer = self._observe()
         self._pilot = Pilot(task, inner, self.scales)
         world().engines.add(self)
@@ -114,6 +117,7 @@ class Engine:
 
     def synchronize(self, hold_gated: bool) -> None:
         """Ends the step: what is due is in ``p.grad``, but for what may wait for its gate."""
+        self._training_thread = threading.get_ident()
         self._pilot.begin_boundary()
         self.open_gates()
         if self.number is None:
@@ -139,30 +143,38 @@ class Engine:
         )
         if wants and self.planned is not None:
             self.planned.session.request_attention()
-        if not self.late:
-            self._turn_if_due()
+        self._unapplied = True
 
     def after_step(self) -> None:
         """The updates of this boundary are done."""
+        self._unapplied = False
         self._pilot.updated()
         if self.planned is not None:
             self.planned.updated()
-        self._turn_if_due()
         if self._gates is not None:
             self._gates.watch()
+        self._turn_if_due()
 
     def open_gates(self) -> None:
         """Applies what is held back."""
         if self._gates is not None:
             self._gates.open_all()
 
+    def show_state(self) -> None:
+        """The optimizer's state is about to be read. Another thread takes it as it is."""
+        if threading.get_ident() == self._training_thread:
+            self.open_gates()
+
     def flush(self) -> None:
         """Applies whatever is on its way. With late updates every rank has to call it, at the same
-        boundary; the cycle of the plan begins anew."""
+        boundary; the cycle of the plan begins anew. Gradients of a step that has not ended are in
+        ``p.grad`` as before, and travel when it ends."""
         self.open_gates()
         if (late := self._late_plan) and self._assignment is not None:
+            if self.complete:
+                discard(late, self._inner, self.scales, kept=True)
             flush(late, self._inner, self.scales)
-            self._install(self._assignment, late.sent())
+            self._install_plan(self._assignment, late.sent())
 
     def settle(self, limit_s: float) -> None:
         """The others get our part of what is on its way, and what gates hold is applied. In the
@@ -198,7 +210,19 @@ class Engine:
             self.planned.forget_attention()
         self._pilot.rejoin(self._agreement())
         if (late := self._late_plan) and self._assignment is not None:  # a new cycle for all
-            self._install(self._assignment, late.sent())
+            self._install_plan(self._assignment, late.sent())
+
+    def throw_away(self, *, to_zero: bool) -> None:
+        """The user clears gradients: those of this step are void on all ranks, also where their
+        averages are in ``p.grad`` already. What is due from earlier steps is applied."""
+        if self._unapplied:
+            self._unapplied = False
+            if late := self._late_plan:
+                throw_away(late, self._inner, self.scales)
+        if self.pending:
+            self.discard()
+        if self._gates is not None:
+            self._gates.forget_gradients(to_zero=to_zero)
 
     def discard(self) -> None:
         """Throws away the gradients of the step that is under way, on all ranks alike."""
@@ -217,6 +241,7 @@ class Engine:
 
     def recover(self) -> None:
         """Other parameters are about to be loaded: nothing from before may reach them."""
+        self._unapplied = False
         failed = native.horovod_has_ended()
         if self.planned is not None:
             failed |= self.planned.session.failure() is not None
@@ -235,6 +260,7 @@ class Engine:
     def forget(self) -> None:
         """Horovod is new, or its queue failed: what was agreed and what is in flight is void."""
         self.dropped += self.unapplied
+        self._unapplied = False
         self._drop_reducers()
         self.number = None
         self.epoch = 0
@@ -248,7 +274,7 @@ class Engine:
         self.open_gates()
         if late := self._late_plan:
             size = self.task.channel.process_set.size()
-            return InFlight.of(late, size, self.scales).to_state()
+            return InFlight.of(late, size, self.scales, in_step=self.complete).to_state()
         return None
 
     def restore(self, state: dict[str, Any] | None) -> None:
@@ -351,7 +377,7 @@ class Engine:
 
     @property
     def _correction(self) -> str:
-        return possible(self.task.correction, self._inner, self._observer.roots)
+        return possible(self.task.correction, self._observer.roots)
 
     def _adopt(self, assignment: Assignment) -> None:
         self.epoch += 1
@@ -360,33 +386,49 @@ class Engine:
         if self._observer.experienced:
             self._observer.stop_watching()
 
-    def _install(self, assignment: Assignment, sent: tuple[Sent, ...] = ()) -> None:
-        """The assignment at work from the beginning of its cycle; `sent`: in the cycles before."""
+    def _install(self, assignment: Assignment) -> None:
+        """The assignment at work, from the beginning of its cycle."""
         self._drop_reducers()
         self._assignment = assignment
-        # The same plan has the same names whenever it comes: Horovod remembers 1024 of them.
-        prefix, channel = f"deft.{self.number}.", self.task.channel
-        deadline_s, plan = self.task.config.deadline_s, assignment.plan
-        if plan is not None:
-            name, roots = prefix + plan.hash()[:8], self._observer.roots
-            how = merging(self._inner, self.task.config.merge, self.task.correction)
-            opened = self._pilot.links.opened
-            route = Route(channel, opened, name, deadline_s, how, self._correction)
-            self.planned = PlannedReducer(assignment.planned, plan, route, self.clock)
-            self.planned.sent_before = sent or self.planned.sent_before
-            slot_of = {id(member): slot for slot, member in enumerate(assignment.planned)}
-            self._observer.collector.set_sink(
-                self.planned.session, [slot_of.get(id(m), -1) for m in self._observer.members]
-            )
-            self._gates = gates_of(self._inner, self.planned, self._observer)
-            self.planned.prediction = prediction_of(self._inner, self.planned, roots, self.scales)
-            self._pilot.installed(self.planned)
+        self._install_plan(assignment)
         if assignment.stock:
-            groups = self.task.groups.of(assignment.stock)
-            reducer = StockReducer(assignment.stock, channel, prefix + "stock", deadline_s, groups)
+            config, groups = self.task.config, self.task.groups.of(assignment.stock)
+            name, channel = self._prefix + "stock", self.task.channel
+            reducer = StockReducer(assignment.stock, channel, name, config.deadline_s, groups)
             self._stock = StockHooks(reducer, self.passes_per_step)
 
+    @property
+    def _prefix(self) -> str:
+        return f"deft.{self.number}."
+
+    def _install_plan(self, assignment: Assignment, sent: tuple[Sent, ...] = ()) -> None:
+        """`sent`: in the cycles of this plan before."""
+        self._drop_plan()
+        if assignment.plan is None:
+            return
+        # The same plan has the same names whenever it comes: Horovod remembers 1024 of them.
+        name, roots = self._prefix + assignment.plan.hash()[:8], self._observer.roots
+        config, opened = self.task.config, self._pilot.links.opened
+        how = merging(self._inner, config.merge, self.task.correction)
+        channel = self.task.channel
+        route = Route(channel, opened, name, config.deadline_s, how, self._correction)
+        self.planned = PlannedReducer(assignment.planned, assignment.plan, route, self.clock)
+        self.planned.sent_before = sent or self.planned.sent_before
+        slot_of = {id(member): slot for slot, member in enumerate(assignment.planned)}
+        self._observer.collector.set_sink(
+            self.planned.session, [slot_of.get(id(m), -1) for m in self._observer.members]
+        )
+        self._gates = gates_of(self._inner, self.planned, self._observer)
+        self.planned.prediction = prediction_of(self._inner, self.planned, roots, self.scales)
+        self._pilot.installed(self.planned)
+
     def _drop_reducers(self) -> None:
+        self._drop_plan()
+        if self._stock is not None:
+            self._stock.detach()
+            self._stock = None
+
+    def _drop_plan(self) -> None:
         if self._gates is not None:
             self._gates.close()
             self._gates = None
@@ -395,6 +437,3 @@ class Engine:
             self._observer.collector.set_sink(None, [])
             self.planned.close()
             self.planned = None
-        if self._stock is not None:
-            self._stock.detach()
-            self._stock = None

@@ -2,8 +2,9 @@
 
 The waiting moves from the end of backward into the forward, layer by layer, where the computation
 of earlier layers hides it. Nothing is stale: every use sees the updated value. Between the step and
-the next forward that is what torch announces as an operation on one of them, an average of weights
-for example; then all gates open.
+the next forward, torch announces each operation on one of them (an average of weights, say) or on
+its gradient, and then all gates open. They also open before a fork, since messages arrive in this
+process only.
 """
 
 from __future__ import annotations
@@ -84,6 +85,7 @@ class Gates:
         self._reducer = reducer
         self._held: list[native.Due] = []
         self._parts: dict[int, int] = {}  # slots not applied yet -> generations still missing
+        self._shown: dict[int, torch.Tensor] = {}  # p.grad of these, until it is whole
         self._options: Options = []
         self._gave_up = False  # waiting failed in this forward; its end must not wait once more
         self._failure: BaseException | None = None  # of opening for an operation outside of forward
@@ -128,11 +130,34 @@ class Gates:
             for slot in self._reducer.members_of([due]):
                 self._parts[slot] += 1
 
+    def forget_gradients(self, *, to_zero: bool) -> None:
+        """The user clears them, which is no reason to wait for their averages."""
+        if not self._shown:
+            return
+        for slot in self._untouched():
+            tensor = self._reducer.members[slot].tensor
+            tensor.grad = torch.zeros_like(tensor) if to_zero else None
+        self._shown.clear()
+        if self._uses.watching:
+            self._watch_uses()
+
+    def _untouched(self) -> set[int]:
+        """The slots whose ``p.grad`` is still what step() has left there."""
+        members = self._reducer.members
+        return {slot for slot, shown in self._shown.items() if members[slot].tensor.grad is shown}
+
     def watch(self) -> None:
-        """The updates of the step are done: from here to the next forward, any operation on what is
-        held opens the gates first."""
+        """The updates of the step are done. From here to the next forward ``p.grad`` is where the
+        averages arrive, and any operation on what is held opens the gates first."""
         if self._held:
-            self._uses.begin([self._reducer.members[slot].tensor for slot in self._parts])
+            self._reducer.session.show(self._held)
+            gradients = {slot: self._reducer.members[slot].tensor.grad for slot in self._parts}
+            self._shown = {slot: g for slot, g in gradients.items() if g is not None}
+            self._watch_uses()
+
+    def _watch_uses(self) -> None:
+        parameters = [self._reducer.members[slot].tensor for slot in self._parts]
+        self._uses.begin([*parameters, *self._shown.values()])
 
     def open(self, slots: Iterable[int]) -> None:
         """Waits for everything that these parameters need and updates them."""
@@ -157,13 +182,14 @@ class Gates:
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
-        if not dues:
+        if not dues or os.getpid() != self._pid:  # in a child nothing arrives
             return
         self._uses.end()
         taken = list(dues)
         # Also where a parameter has parts in messages that are still on their way.
-        touched = [self._reducer.members[slot].tensor for slot in self._reducer.members_of(taken)]
-        with plain_torch(), own_gradients_kept(touched):
+        touched = self._reducer.members_of(taken) - self._untouched()
+        theirs = [self._reducer.members[slot].tensor for slot in touched]
+        with plain_torch(), own_gradients_kept(theirs):
             self._reducer.take(taken)
             whole = {id(tensor) for tensor in self._close(taken)}
             for rate, tensors in self._reducer.tensors_by_rate(taken).items():
@@ -179,12 +205,13 @@ class Gates:
                 self._parts[slot] -= 1
                 if self._parts[slot] == 0:
                     del self._parts[slot]
-                    whole.append(self._reducer.members[slot].tensor)
+                    # A sparse gradient has come the stock way, and step() has applied it.
+                    shown = self._shown.pop(slot, None)
+                    if shown is None or not shown.is_sparse:
+                        whole.append(self._reducer.members[slot].tensor)
         return whole
 
     def _on_use(self) -> None:
-        if os.getpid() != self._pid:  # a worker that was forked in between: nothing arrives there
-            return
         try:
             self.open_all()
         except BaseException as error:  # noqa: BLE001  torch lets none pass; the next gate raises it
@@ -228,3 +255,4 @@ class Gates:
         except stock.HorovodInternalError:
             self._held = []
             self._parts = {}
+            self._shown = {}

@@ -101,7 +101,7 @@ class GradientWatch:
         """An element of a sample stands for as many as its stride."""
         if slots not in self._weights:
             strides = [float(self._strides[slot]) for slot in slots]
-            self._weights[slots] = torch.tensor(strides, device=self._device)
+            self._weights[slots] = torch.tensor(strides, dtype=torch.float32, device=self._device)
         return self._weights[slots]
 
     def _follows(self, slot: int, step: int) -> bool:

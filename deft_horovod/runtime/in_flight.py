@@ -40,10 +40,17 @@ class InFlight:
     scales: tuple[tuple[int, float], ...]  # (step, loss scale)
 
     @classmethod
-    def of(cls, reducer: PlannedReducer, size: int, scales: LossScales) -> InFlight:
-        """A copy. Waits for what may leave by now; needs no other rank to do the same."""
+    def of(
+        cls, reducer: PlannedReducer, size: int, scales: LossScales, *, in_step: bool
+    ) -> InFlight:
+        """A copy. Waits for what may leave by now; needs no other rank to do the same.
+
+        `in_step`: gradients of a step that has not ended are there. A checkpoint is as if they
+        were thrown away now: what they were added to is void.
+        """
         reducer.settle()
         session = reducer.session
+        mixed = reducer.runs_that_hold(session.step) if in_step else set()
         return cls(
             plan=reducer.plan,
             step=session.step,
@@ -52,7 +59,7 @@ class InFlight:
                 (due.bucket, due.buffer, session.bucket_memory(due.bucket, due.buffer).clone())
                 for due in session.alive()
             ),
-            void=tuple(sorted(reducer.void_runs)),
+            void=tuple(sorted(reducer.void_runs | mixed)),
             scales=scales.to_state(),
         )
 
@@ -144,7 +151,8 @@ def agreed_members(
         return None
     # With late updates a rank may be ahead of another one, and have committed once more than it
     # when that one fails (elastic training).
-    saved = agreement.collect(f"step {restored.step} of plan {restored.plan.hash()[:12]}")
+    void = f", without {sorted(restored.void)}" if restored.void else ""
+    saved = agreement.collect(f"step {restored.step} of plan {restored.plan.hash()[:12]}{void}")
     if len({*saved}) > 1:
         _LOG.warning(
             "gradients in flight of a checkpoint are dropped: ranks have saved them at different "

@@ -38,17 +38,46 @@ def apply_now(
         reducer.take(dues)
         if scales.used:
             reducer.dropped += scales.unscale(reducer, dues)
-        for rate, tensors in reducer.tensors_by_rate(dues).items():
-            arrived = [tensor for tensor in tensors if tensor.grad is not None]
-            update_only(inner, arrived, faster(options_of(inner), rate))
+        _update(reducer, inner, dues)
 
 
-def discard(reducer: PlannedReducer, inner: torch.optim.Optimizer, scales: LossScales) -> None:
+def _update(
+    reducer: PlannedReducer, inner: torch.optim.Optimizer, dues: Sequence[native.Due]
+) -> None:
+    for rate, tensors in reducer.tensors_by_rate(dues).items():
+        arrived = [tensor for tensor in tensors if tensor.grad is not None]
+        update_only(inner, arrived, faster(options_of(inner), rate))
+
+
+def discard(
+    reducer: PlannedReducer,
+    inner: torch.optim.Optimizer,
+    scales: LossScales,
+    *,
+    kept: bool = False,
+) -> None:
     """Ends the step that is under way without its gradients. What is due belongs to earlier steps
-    and is applied; what holds this step is void."""
+    and is applied; what holds this step is void. `kept`: the step goes on afterwards."""
     reducer.session.close_step()
     apply_now(reducer, inner, reducer.session.due(), scales)
     reducer.session.end_step()
+    reducer.void(kept=kept)
+    reducer.updated()
+
+
+def throw_away(reducer: PlannedReducer, inner: torch.optim.Optimizer, scales: LossScales) -> None:
+    """Clears a boundary whose averages are in ``p.grad``, as after ``synchronize()``: what is due
+    from earlier steps is applied, what holds the step that has just ended is void."""
+    last = reducer.session.step - 1
+    scales.hide()
+    fresh = [due for due in reducer.boundary if due.last_step >= last]
+    for slot in reducer.members_of(fresh):
+        reducer.members[slot].tensor.grad = None
+    reducer.dropped += len(fresh)
+    reducer.boundary = [due for due in reducer.boundary if due.last_step < last]
+    if scales.used:
+        reducer.dropped += scales.unscale(reducer, reducer.boundary)
+    _update(reducer, inner, reducer.boundary)
     reducer.void()
     reducer.updated()
 

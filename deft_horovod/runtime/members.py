@@ -62,7 +62,7 @@ def members_of(
     """
     if named_parameters is None:
         return tuple(
-            Member(f"noname.{i}.{j}", tensor)
+            Member(f"allreduce.noname.{i}.{j}", tensor)  # Horovod's own words
             for i, group in enumerate(groups)
             for j, tensor in enumerate(group["params"])
         )

@@ -75,7 +75,9 @@ class MessageStream:
         if self._scratch and self._scratch[0].numel() * _ITEM_BYTES >= size_bytes:
             return
         self._scratch = [
-            torch.zeros(size_bytes // _ITEM_BYTES, device=self._allowance.device)
+            torch.zeros(
+                size_bytes // _ITEM_BYTES, dtype=torch.float32, device=self._allowance.device
+            )
             for _ in range(self._allowance.in_flight)
         ]
         if self._allowance.device.type == "cuda":

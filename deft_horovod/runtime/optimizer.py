@@ -6,6 +6,8 @@ To schedulers, GradScaler and checkpoints it looks like any torch optimizer.
 
 from __future__ import annotations
 
+import sys
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,9 +23,14 @@ from deft_horovod.profile import Profile
 from deft_horovod.runtime.engine import Engine
 from deft_horovod.runtime.in_flight import KEY
 from deft_horovod.runtime.late_updates import merged_apart
-from deft_horovod.runtime.members import Member, members_of
+from deft_horovod.runtime.members import Member
 from deft_horovod.runtime.planning import Task
+from deft_horovod.runtime.scaler_call import scaler_call
 
+_TWICE = (
+    "optimizer.step() after optimizer.synchronize(), without optimizer.skip_synchronize(): Horovod "
+    "would average the gradients once more. Put step() inside `with optimizer.skip_synchronize():`."
+)
 _SHARED = (
     "_optimizer_step_pre_hooks",
     "_optimizer_step_post_hooks",
@@ -32,6 +39,11 @@ _SHARED = (
     "_optimizer_load_state_dict_pre_hooks",
     "_optimizer_load_state_dict_post_hooks",
 )
+
+
+def _bare() -> DistributedOptimizer:
+    """For pickle, which would take the class from ``__class__``."""
+    return object.__new__(DistributedOptimizer)
 
 
 class DistributedOptimizer(torch.optim.Optimizer):
@@ -46,7 +58,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def __init__(
         self,
         inner: torch.optim.Optimizer,
-        names: list[tuple[str, torch.Tensor]] | None,
+        members: tuple[Member, ...],
         task: Task,
         passes_per_step: int,
         active: bool,
@@ -54,7 +66,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self.__setstate__(
             {
                 "inner": inner,
-                "_members": members_of(inner.param_groups, names),
+                "_members": members,
                 "_task": task,
                 "_passes_per_step": passes_per_step,
                 "_active": active,
@@ -67,24 +79,19 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """What GradScaler asks. As a rule it unscales p.grad itself and then calls step(), which is
         right for any inner optimizer; late updates need the scale of an earlier step."""
         engine: Engine | None = self.__dict__.get("_engine")
-        if engine is None:
-            return False
-        engine.scales.asked = True  # nobody but a scaler wants to know
-        handles = engine.handles_scaling
-        if engine.pending:  # also in a short last window all ranks look at the same gradients
-            self._show_averages(engine)
-        return handles
+        return engine is not None and engine.handles_scaling
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
-        """The user's own groups.
-
-        Between backward() and step(), whoever reads them may go on to read ``p.grad`` (GradScaler
-        does, to unscale and to look for infinities), so the averages have to be there by then.
-        """
-        engine = self.__dict__.get("_engine")
-        if engine is not None and engine.complete:
-            self._show_averages(engine)
+        """The user's own groups. Reading them has no effect, unless a GradScaler reads."""
+        engine: Engine | None = self.__dict__.get("_engine")
+        if engine is not None:
+            call = scaler_call(sys._getframe(1))  # noqa: SLF001  the one way to learn who reads
+            if call is not None:
+                engine.scales.asked = True
+                self._reduce(hold_gated=False)
+                if engine.late and engine.planned is not None:
+                    engine.scales.meet(engine.planned, call)
         return self.inner.param_groups
 
     @param_groups.setter
@@ -93,7 +100,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     @property
     def state(self) -> Any:
-        """The user's optimizer's state."""
+        """The user's optimizer's state, with the updates of the last step."""
+        engine: Engine | None = self.__dict__.get("_engine")
+        if engine is not None:
+            engine.show_state()
         return self.inner.state
 
     @state.setter
@@ -113,6 +123,19 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def __repr__(self) -> str:
         return f"DistributedOptimizer({self.inner!r})"
 
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        """As Horovod's, it is an instance of the user's own class, too, for those who ask."""
+        return type(self.__dict__.get("inner", self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _bare, (), self.__getstate__()
+
+    @property
+    def _parameter_names(self) -> dict[torch.Tensor, str]:
+        """Horovod's own has it, and scripts read it."""
+        return {member.tensor: member.name for member in self._members}
+
     def __getstate__(self) -> dict[str, Any]:
         if self._engine is not None:
             self._engine.open_gates()
@@ -125,6 +148,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self.__dict__.update({name: getattr(self.inner, name) for name in _SHARED})
         self._zero_grad_profile_name = "Optimizer.zero_grad#DistributedOptimizer.zero_grad"
         self._synchronized = False
+        self._asked = False  # by a call of synchronize()
         self._should_synchronize = True
         self._engine = self._make_engine()
 
@@ -156,12 +180,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def synchronize(self) -> None:
         """Waits until ``p.grad`` holds the averages of this step."""
         self._reduce(hold_gated=False)
-
-    def _show_averages(self, engine: Engine) -> None:
-        """For whoever goes on to read ``p.grad``, as a loss scaler does."""
-        self.synchronize()
-        if engine.late and engine.planned is not None:
-            engine.scales.show(engine.planned)
+        self._asked = True
 
     def _reduce(self, hold_gated: bool) -> None:
         if self._engine is not None and (self._engine.pending or not self._synchronized):
@@ -182,6 +201,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if closure is not None:
             return self._step_with(closure)
         if self._should_synchronize:
+            if self._asked:
+                warnings.warn(_TWICE, stacklevel=3)  # torch's own wrapper is between
             self._reduce(hold_gated=True)
         elif self._engine is not None and self._engine.complete:
             raise DeftError(
@@ -192,7 +213,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                     action="call synchronize() first, or step() without skip_synchronize()",
                 )
             )
-        self._synchronized = False
+        self._synchronized = self._asked = False
         if self._engine is not None and self._engine.late:
             self._unscale(self._engine)
         done = self._update()
@@ -236,17 +257,18 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 loss = closure()
             self._synchronized = False
             self._reduce(hold_gated=False)
-            self._synchronized = False
+            self._synchronized = self._asked = False
             return loss
 
         return evaluate
 
-    def zero_grad(self, set_to_none: bool = True) -> None:
+    def zero_grad(self, *args: Any, **kwargs: Any) -> None:
         """Clears gradients. Gradients that are on their way are thrown away on all ranks."""
-        if self._engine is not None and self._engine.pending:
-            self._engine.discard()
-        self._synchronized = False
-        self.inner.zero_grad(set_to_none)
+        if self._engine is not None:
+            to_zero = (args[0] if args else kwargs.get("set_to_none")) is False
+            self._engine.throw_away(to_zero=to_zero)
+        self._synchronized = self._asked = False
+        self.inner.zero_grad(*args, **kwargs)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds parameters; they join the plan at the next step."""
@@ -268,12 +290,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """The user's optimizer's state.
 
         Where updates come late it also holds what is on its way, so that training can go on as if
-        it had never stopped. Any rank may call it alone, between steps.
+        it had never stopped. Any rank may call it alone. Gradients that lie there between
+        ``backward()`` and ``step()`` are no part of it.
         """
-        in_flight = None
-        if self._engine is not None:
-            self._require_boundary("state_dict()")
-            in_flight = self._engine.in_flight()
+        in_flight = self._engine.in_flight() if self._engine is not None else None
         state = self.inner.state_dict()
         return state if in_flight is None else {**state, KEY: in_flight}
 
@@ -282,7 +302,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         way now are thrown away."""
         if self._engine is not None:
             self._engine.recover()
-        self._synchronized = False
+        self._synchronized = self._asked = False
         self._should_synchronize = True
         rest = dict(state_dict)
         in_flight = rest.pop(KEY, None)
@@ -295,24 +315,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """Applies every update that is still on its way, so that parameters can be read.
 
         Where updates come late (``stats()["late"]``) all ranks have to call it, between the same
-        two steps.
+        two steps. Gradients of a step that has not ended stay in ``p.grad``.
         """
         if self._engine is not None:
-            self._require_boundary("flush()")
             self._engine.flush()
-
-    def _require_boundary(self, caller: str) -> None:
-        # Before a gradient has had all its backward passes nothing of this step is on its way.
-        if self._engine is not None and self._engine.late and self._engine.complete:
-            raise DeftError(
-                explain(
-                    f"{caller} was called between backward() and step()",
-                    rank=stock.rank(),
-                    observed="gradients of a step that has not ended",
-                    expected="a call between two steps, since updates come late",
-                    action=f"call step() or zero_grad() before {caller}",
-                )
-            )
 
     def __enter__(self) -> Self:
         return self

@@ -11,17 +11,20 @@ from typing import Any, Final
 
 import torch
 
-from deft_horovod.errors import NotSupportedError, explain
-
 Options = list[dict[str, Any]]
 
 _ONE_PASS: Final = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW)
 
 
 def options_of(optimizer: torch.optim.Optimizer) -> Options:
-    """The options of every group (learning rate, momentum, ...) as they are now."""
+    """The options of every group (learning rate, momentum, ...) as they are now. Schedulers write
+    into options that are tensors, so these are copied."""
     return [
-        {key: value for key, value in group.items() if key != "params"}
+        {
+            key: value.clone() if isinstance(value, torch.Tensor) else value
+            for key, value in group.items()
+            if key != "params"
+        }
         for group in optimizer.param_groups
     ]
 
@@ -49,24 +52,6 @@ def in_one_pass(
         told = any(now[name] for name in ("fused", "foreach", "differentiable"))
         made.append(then if told else {**then, "fused": True})
     return made
-
-
-def is_partial(optimizer: torch.optim.Optimizer) -> bool:
-    """Whether an update falls into independent parameters."""
-    return not isinstance(optimizer, torch.optim.LBFGS)
-
-
-def require_partial(optimizer: torch.optim.Optimizer, policy: str) -> None:
-    """Refuses optimizers whose update does not fall into independent parameters."""
-    if not is_partial(optimizer):
-        raise NotSupportedError(
-            explain(
-                f"policy '{policy}' updates parameters one bucket at a time",
-                observed="LBFGS, which updates all parameters as one vector",
-                expected="an optimizer that treats each parameter on its own",
-                action="use policy 'bucket' or 'stock' with LBFGS",
-            )
-        )
 
 
 @contextmanager

@@ -142,7 +142,7 @@ class Pilot:
             self._tracer = Tracer(file.write, line, offset, config.trace_steps)
 
     def _new_guard(self, agreement: Agreement, observer: Observer) -> Guard | None:
-        able = possible(self._whole_task.correction, self._inner, observer.roots)
+        able = possible(self._whole_task.correction, observer.roots)
         return guard_of(self._whole_task, able, deciding=agreement.deciding)
 
     def adopt(self, assignment: Assignment) -> None:

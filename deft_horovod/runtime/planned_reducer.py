@@ -97,6 +97,7 @@ class PlannedReducer:
         self._clock = clock
         self._attention = self._attention_next = False
         self.void_runs: set[_Run] = set()
+        self._travel_again: set[_Run] = set()  # of these: nothing is lost with them
         self.prediction: Prediction | None = None
         self.watch: GradientWatch | None = None
         self.boundary: list[native.Due] = []  # what was due at the latest one
@@ -130,8 +131,7 @@ class PlannedReducer:
         gated = [due for due in dues if due.gated]
         self.take([due for due in dues if not due.gated] if gated else dues)
         if gated and hold_gated:
-            # What the user sees as p.grad until the gate opens is a local gradient that is already
-            # on its way; leaving it there would let the next backward add to it.
+            # A local gradient that is already on its way: the next backward must not add to it.
             self._drop_gradients(self.members_of(gated))
         # Gated messages may be planned for the next forward: only now can those leave.
         self.session.end_step()
@@ -209,8 +209,9 @@ class PlannedReducer:
     def _install(self, dues: Sequence[native.Due]) -> bool:
         """Returns whether any rank asks for attention."""
         valid = [due for due in dues if _run(due) not in self.void_runs]
-        self.dropped += len(dues) - len(valid)
-        self.void_runs -= {_run(due) for due in dues}
+        runs = {_run(due) for due in dues}
+        self.dropped += len((runs & self.void_runs) - self._travel_again)
+        self.void_runs -= runs
         asked = self.session.install(valid)
         if self.watch is not None:
             self._show(self.watch, valid)
@@ -246,10 +247,24 @@ class PlannedReducer:
         if self.prediction is not None:
             self.prediction.lift()
 
-    def void(self) -> None:
-        """What holds gradients of the step that has just ended is thrown away once it arrives."""
+    def void(self, *, kept: bool = False) -> None:
+        """What holds gradients of the step that has just ended is thrown away once it arrives.
+        `kept`: they stay in ``p.grad``, and will travel again."""
         last = self.session.step - 1
-        self.void_runs |= {_run(due) for due in self.session.alive() if due.last_step >= last}
+        runs = {_run(due): due for due in self.session.alive() if due.last_step >= last}
+        self.void_runs |= runs.keys()
+        if kept:
+            self._travel_again |= {run for run, due in runs.items() if due.first_step == last}
+
+    def runs_that_hold(self, step: int) -> set[_Run]:
+        """What began before this step, and takes in its gradients too."""
+        generations = self.plan.generations
+
+        def last_step(due: native.Due) -> int:  # that of `due` itself ends with the present
+            spec = generations[due.generation]
+            return due.apply_step - spec.apply_step + spec.last_step
+
+        return {_run(due) for due in self.session.alive() if last_step(due) >= step}
 
     def settle(self, limit_s: float = math.inf) -> None:
         """Until everything that may leave by now has arrived, `limit_s` at most. Every rank gets

@@ -20,7 +20,7 @@ from deft_horovod.runtime.estimates import ESTIMATES, Arrived, Estimate
 from deft_horovod.runtime.gates import Hook
 from deft_horovod.runtime.loss_scale import LossScales
 from deft_horovod.runtime.module_hook import ModuleHook
-from deft_horovod.runtime.partial_update import faster, is_partial, options_of
+from deft_horovod.runtime.partial_update import faster, options_of
 from deft_horovod.runtime.planned_reducer import PlannedReducer
 from deft_horovod.runtime.shadow import Shadow
 
@@ -33,10 +33,10 @@ _Own = dict[int, torch.Tensor]  # this rank's gradients of one step, by paramete
 _Run = tuple[int, int]  # the first and the last step of a generation
 
 
-def possible(correction: str, inner: torch.optim.Optimizer, roots: Sequence[nn.Module]) -> str:
-    """The correction, or "none": without a module that is called there is no forward to act before,
-    and LBFGS makes no step for some of its parameters."""
-    return correction if roots and is_partial(inner) else "none"
+def possible(correction: str, roots: Sequence[nn.Module]) -> str:
+    """The correction, or "none": without a module that is called there is no forward to act
+    before."""
+    return correction if roots else "none"
 
 
 def prediction_of(

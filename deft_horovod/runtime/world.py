@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import functools
 import logging
+import os
 import sys
 import time
 import weakref
@@ -42,12 +43,16 @@ class World:
         self._inherited: list[PlannedReducer] = []  # of engines that are gone
         self._trace_file: TraceFile | None = None
         self._taken: Counter[int] = Counter()  # by process set
+        self._watches_forks = False
 
     def take_number(self, process_set_id: int, agreement: Agreement) -> int:
         """The next number in the namespace of a process set that none of its ranks has used."""
         self._inherited = [reducer for reducer in self._inherited if not reducer.idle]
         number = int(*largest(agreement, [self._taken[process_set_id]]))
         self._taken[process_set_id] = number + 1
+        if not self._watches_forks:  # which cannot be taken back
+            self._watches_forks = True
+            os.register_at_fork(before=self._before_fork)
         # What is registered last is called first: before Horovod, which was initialised before.
         atexit.unregister(self._exit)
         atexit.register(self._exit)
@@ -87,6 +92,11 @@ class World:
                 "optimizer.flush() at the end of training",
                 unapplied,
             )
+
+    def _before_fork(self) -> None:
+        """A child gets no messages: what gates hold is applied while it still can be."""
+        for engine in self.engines:
+            engine.show_state()
 
     def _exit(self) -> None:
         if not hasattr(sys, "last_value"):  # else an error ends this rank, and thereby the others

@@ -49,16 +49,21 @@ def broadcast_optimizer_state(
     """Makes the optimizer's state equal to that of one rank.
 
     A rank without any state gets one from a step of zeros by the user's own optimizer. Such a step
-    may still move parameters (weight decay), and must not: they are put back.
+    may still move parameters (weight decay), and must not: they are put back. The zero gradients
+    stay, as with Horovod's own.
     """
     inner = optimizer
     if isinstance(optimizer, DistributedOptimizer):
         optimizer.flush()
         inner = optimizer.inner
     parameters = [p for group in inner.param_groups for p in group["params"]]
+    fresh = [] if inner.state else [p for p in parameters if p.requires_grad]
     with _values_kept([p for p in parameters if p not in inner.state]):
         _complete_state(inner, parameters)
         stock.broadcast_optimizer_state(inner, root_rank, model)
+        gradients = [(p, p.grad) for p in fresh]
+    for parameter, gradient in gradients:
+        parameter.grad = torch.zeros_like(parameter) if gradient is None else gradient
 
 
 def _complete_state(inner: torch.optim.Optimizer, parameters: list[torch.Tensor]) -> None:
@@ -67,7 +72,8 @@ def _complete_state(inner: torch.optim.Optimizer, parameters: list[torch.Tensor]
     Where updates come late, or a rank has left early, some parameters have no state yet on some
     ranks; there a step of zeros makes it.
     """
-    here = torch.tensor([float(p in inner.state) for p in parameters])
+    has_state = [float(p in inner.state) for p in parameters]
+    here = torch.tensor(has_state, dtype=torch.float32, device="cpu")
     anywhere = stock.allreduce(here, op=stock.Sum, name="deft.state.entries")
     missing = [
         p

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import horovod.torch as stock
 import torch
@@ -14,12 +15,15 @@ from deft_horovod.config import Config
 from deft_horovod.errors import DeftError, NotSupportedError, explain
 from deft_horovod.runtime import optimizer as wrapper
 from deft_horovod.runtime.channel import Channel
+from deft_horovod.runtime.coupling import is_partial, require_partial
 from deft_horovod.runtime.groups import Groups
 from deft_horovod.runtime.job_request import Purpose
-from deft_horovod.runtime.partial_update import is_partial, require_partial
+from deft_horovod.runtime.members import members_of
 from deft_horovod.runtime.planning import Task
 from deft_horovod.runtime.world import world
 from deft_horovod.torch.surface import with_our_surface
+
+_LOG: Final = logging.getLogger("deft_horovod")
 
 
 def DistributedOptimizer(  # noqa: N802  # rule: stock signature
@@ -65,7 +69,10 @@ def DistributedOptimizer(  # noqa: N802  # rule: stock signature
     }
     if settings.disable:
         return with_our_surface(_stock_optimizer(optimizer, **arguments))
+    # As Horovod: what is wrong with the arguments is said even before init().
     _check(op, gradient_predivide_factor, backward_passes_per_step, process_set)
+    members = members_of(optimizer.param_groups, arguments["named_parameters"])
+    _require_init()
     channel = Channel(op, compression, gradient_predivide_factor, sparse_as_dense, process_set)
     task = _task(settings, channel, Groups.parse(groups), optimizer)
     adasum = op == stock.Adasum
@@ -76,7 +83,7 @@ def DistributedOptimizer(  # noqa: N802  # rule: stock signature
     alone = stock.size() == 1 and not Config.elastic()
     return wrapper.DistributedOptimizer(
         optimizer,
-        arguments["named_parameters"],
+        members,
         task,
         backward_passes_per_step,
         active=not adasum and not alone and process_set.included(),
@@ -100,8 +107,16 @@ def _task(
     if purpose == "profile":
         return Task(policies.get("stock"), settings, channel, groups, purpose)
     name = settings.policy
-    if name == "auto" and (groups.given or not is_partial(optimizer)):
+    if name == "auto" and groups.given:
         name = "bucket"
+    if name == "auto" and not is_partial(optimizer):
+        name = "bucket"
+        if stock.rank() == 0:
+            _LOG.warning(
+                "deft_horovod: %s does not treat each parameter on its own, so nothing is gated or "
+                "late: policy 'bucket'",
+                type(optimizer).__name__,
+            )
     task = Task(policies.get(name), settings, channel, groups, purpose)
     _check_policy(task, optimizer)
     return task
@@ -116,11 +131,11 @@ def _check_policy(task: Task, optimizer: torch.optim.Optimizer) -> None:
                 action="use policy 'bucket' or 'stock', or no groups",
             )
         )
-    if task.policy.gates or task.policy.measures:
+    if task.policy.gates or task.policy.measures or task.config.plan_file:
         require_partial(optimizer, task.policy.name)
 
 
-def _check(op: Any, predivide: float, passes: int, process_set: Any) -> None:
+def _require_init() -> None:
     if not stock.is_initialized():
         raise DeftError(
             explain(
@@ -129,6 +144,9 @@ def _check(op: Any, predivide: float, passes: int, process_set: Any) -> None:
                 action="call hvd.init() at the beginning of the script",
             )
         )
+
+
+def _check(op: Any, predivide: float, passes: int, process_set: Any) -> None:
     if predivide != 1.0 and op != stock.Average:
         raise NotSupportedError(
             explain(

@@ -13,7 +13,6 @@ from training import assert_equal_models, equal_on_all_ranks, loss_of, mlp
 from twins import main
 
 import deft_horovod.torch as hvd
-from deft_horovod.errors import DeftError
 from deft_horovod.runtime.in_flight import KEY
 
 STEPS = 9
@@ -170,20 +169,6 @@ def _skip_a_step(reference: Reference) -> None:
     reference.step += 1
 
 
-def case_saving_inside_a_step_is_refused() -> None:
-    job = Job(DELAYED)
-    job.train(2)
-    loss_of(job.model, job.data.next()).backward()
-    try:
-        job.optimizer.state_dict()
-    except DeftError as error:
-        assert "between backward() and step()" in str(error)
-    else:
-        raise AssertionError("state_dict() inside a step was accepted")
-    job.optimizer.step()
-    job.optimizer.flush()
-
-
 def case_saving_inside_a_window_of_passes() -> None:
     """Nothing of this step is on its way yet: what is saved is the boundary before it."""
     job = Job(DELAYED)
@@ -302,20 +287,6 @@ def case_an_overflow_in_a_short_last_window() -> None:
     job.optimizer.flush()
     assert equal_on_all_ranks(job.model.parameters())
     assert all(bool(p.isfinite().all()) for p in job.model.parameters())
-
-
-def case_unscaling_by_hand_is_refused() -> None:
-    job = Job(DELAYED)
-    scaler = torch.amp.GradScaler(DEVICE.type, init_scale=4.0)
-    _scaled(job, scaler)
-    scaler.scale(loss_of(job.model, job.data.next())).backward()
-    scaler.unscale_(job.optimizer)
-    try:
-        scaler.step(job.optimizer)
-    except DeftError as error:
-        assert "leave unscale_() out" in str(error)
-    else:
-        raise AssertionError("unscale_() was accepted")
 
 
 def case_totals_survive_a_flush() -> None:
