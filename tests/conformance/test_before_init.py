@@ -1,0 +1,5 @@
+"""Errors before ``hvd.init()``."""
+
+from tests.conformance.programs import scenario_tests
+
+test_case = scenario_tests("before_init")

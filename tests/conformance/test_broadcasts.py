@@ -1,0 +1,5 @@
+"""Broadcasts of parameters, optimizer state and objects, on two ranks."""
+
+from tests.conformance.programs import scenario_tests
+
+test_case = scenario_tests("broadcasts")

@@ -1,0 +1,5 @@
+"""Class, attributes, copies, hooks and schedulers, on two ranks."""
+
+from tests.conformance.programs import scenario_tests
+
+test_case = scenario_tests("identity")
