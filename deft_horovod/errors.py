@@ -20,6 +20,10 @@ class NotSupportedError(DeftError, ValueError):
     """A combination that this package refuses; the message names the alternatives."""
 
 
+class NotInitialisedError(DeftError, ValueError):
+    """Horovod was not initialised before it was needed."""
+
+
 class AgreementError(DeftError, RuntimeError):
     """The ranks do not agree on something that has to be equal on all of them."""
 

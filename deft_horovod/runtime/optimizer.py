@@ -123,13 +123,38 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def __repr__(self) -> str:
         return f"DistributedOptimizer({self.inner!r})"
 
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         """As Horovod's, it is an instance of the user's own class, too, for those who ask."""
         return type(self.__dict__.get("inner", self))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _bare, (), self.__getstate__()
+
+    @property
+    def op(self) -> Any:
+        """The operation that combines the gradients of all ranks."""
+        return self._task.channel.op
+
+    @property
+    def gradient_predivide_factor(self) -> float:
+        """What gradients are divided by before they are summed, and multiplied by afterwards."""
+        return self._task.channel.predivide
+
+    @property
+    def sparse_as_dense(self) -> bool:
+        """Whether sparse gradients travel dense."""
+        return self._task.channel.sparse_as_dense
+
+    @property
+    def process_set(self) -> Any:
+        """The ranks that gradients are averaged over."""
+        return self._task.channel.process_set
+
+    @property
+    def _compression(self) -> Any:
+        """As Horovod's own calls it."""
+        return self._task.channel.compression
 
     @property
     def _parameter_names(self) -> dict[torch.Tensor, str]:

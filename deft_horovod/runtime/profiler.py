@@ -145,9 +145,9 @@ class Profiler:
         self._observer.stop_watching()
         gates = self._observer.gates(self._observer.members)
         owners = self._observer.owners
-        self._modules = tuple(
-            dict.fromkeys([*owners, *(gate for gate in gates if gate is not None)])
-        )
+        # A module may be empty (len() is 0) or refuse len(), so none is asked for its truth.
+        met = [*owners, *(gate for gate in gates if gate is not None)]
+        self._modules = tuple(dict.fromkeys(met))
         self._time_only(self._modules)
         if not isinstance(self._clock, HostClock):
             self._gradients = GradientMoments(self._tensors, self._clock)

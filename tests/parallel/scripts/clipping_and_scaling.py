@@ -85,7 +85,7 @@ def case_scaler_with_the_dance(policy: str) -> None:
 
 
 def case_scaler_unscale_and_clip_without_the_dance(policy: str) -> None:
-    """Reading the groups to unscale makes the averages appear first."""
+    """The averages are there when the scaler reads the groups to unscale."""
     twins, data = Twins(policy), Data()
     scalers = [_scaler(), _scaler()]
     for _ in range(STEPS):

@@ -1,5 +1,5 @@
-"""While updates come late: what is thrown away is thrown away and what is due is applied, in whatever
-order a script clears gradients, steps, reads, saves and flushes."""
+"""While updates come late, in every order of clearing, stepping, reading, saving and flushing: what
+is thrown away is thrown away, and what is due is applied."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Ledger:
         local = [p.grad for p in self.model.parameters()]
         averages = [stock.allreduce(g, name=f"ledger.{i}") for i, g in enumerate(local)]
         for total, average in zip(self.produced, averages, strict=True):
-            total += average
+            total.add_(average)
         self.optimizer.step()
 
     def train(self, steps: int) -> None:

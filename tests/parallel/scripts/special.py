@@ -290,7 +290,7 @@ def case_a_part_of_the_model_trains_by_itself(policy: str) -> None:
 
 
 def case_one_rank_reads_options_before_its_step(policy: str) -> None:
-    """That synchronizes; whether somebody wants a new plan must not be known earlier there."""
+    """Neither averages nor whether a rank wants a new plan may be known earlier there."""
     twins, data = Twins(policy, mlp), Data()
     for _ in range(2 * STEPS):
         batch = data.next()
