@@ -1,23 +1,84 @@
-"""The stock way: one Horovod call per gradient, from a Python hook.
+"""The stock way: one message of Horovod's per gradient, from a Python hook.
 
-It is the readable twin of the planned path, the policy `stock`, and the road for what our messages
-do not carry: sparse gradients, foreign compressions, operations other than average and sum.
+It is the readable twin of the planned path, the policy `stock`, and the road for what our plans do
+not carry: sparse gradients, foreign compressions, operations other than average and sum.
+
+A dense gradient in host memory enters Horovod's queue through our link, with the arguments that
+Horovod's own call would give it: then its completion can be waited for asleep. Everything else is
+a call of Horovod's own.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
 
 import horovod.torch as stock
 import torch
-from torch.utils.hooks import RemovableHandle
+from torch.autograd.graph import get_gradient_edge
 
 from deft_horovod.errors import DeftError, WaitTimeoutError, explain
 from deft_horovod.runtime.channel import Channel
+from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.members import Member
-from deft_horovod.runtime.waits import limited, poll_until_done, require_horovod
+from deft_horovod.runtime.waits import has_ended, limited, poll_until_done, require_horovod
+
+_LINKED: Final = (torch.float16, torch.float32, torch.float64)
+
+
+class _Message(Protocol):
+    """A gradient, or a group of them, on its way."""
+
+    def arrives(self, deadline_s: float) -> bool:
+        """Waits; whether it has ended in time."""
+
+    def result(self) -> Any:
+        """What arrived. Asked for once, and forgotten by Horovod, even if it failed."""
+
+
+@dataclass(frozen=True)
+class _Linked:
+    """Through our link, reduced in place."""
+
+    ticket: native.Ticket
+    tensor: torch.Tensor
+
+    def arrives(self, deadline_s: float) -> bool:
+        return has_ended(self.ticket, deadline_s)
+
+    def result(self) -> torch.Tensor:
+        failure = self.ticket.wait(0.0)
+        if failure:
+            raise stock.HorovodInternalError(failure)
+        return self.tensor
+
+
+@dataclass(frozen=True)
+class _Called:
+    """A call of Horovod's own."""
+
+    handle: int
+
+    def arrives(self, deadline_s: float) -> bool:
+        return poll_until_done(self.handle, deadline_s)
+
+    def result(self) -> Any:
+        return stock.synchronize(self.handle)
+
+
+@dataclass(frozen=True)
+class _CalledSparse:
+    """A call of Horovod's own with indices and values. It can only be waited for without end."""
+
+    finish: Callable[[], torch.Tensor]
+
+    def arrives(self, _: float) -> bool:
+        return True
+
+    def result(self) -> torch.Tensor:
+        return self.finish()
 
 
 class StockReducer:
@@ -34,11 +95,12 @@ class StockReducer:
         self._members = tuple(members)
         self._deadline_s = deadline_s
         self._channel = channel
+        self._link = _link_of(channel)
         self._prefix = prefix
         self._groups = [tuple(group) for group in groups]
         self._group_of = {i: group for group in self._groups for i in group}
         self._ready: set[int] = set()
-        self._sent: dict[tuple[int, ...], tuple[Any, Any]] = {}
+        self._sent: dict[tuple[int, ...], tuple[_Message, Any]] = {}
         self._made_up: set[int] = set()  # gradients that this rank did not have
 
     @property
@@ -68,12 +130,10 @@ class StockReducer:
             if index not in self._ready:
                 self.send(index)
         while self._sent:  # after a failure, only what nobody has waited for yet
-            group, (handle, contexts) = next(iter(self._sent.items()))
-            if not callable(handle):  # else of a sparse gradient: waits without end
-                self._await(group, handle)
-            del self._sent[group]  # Horovod forgets a handle that was waited for, also in vain
-            result = handle() if callable(handle) else stock.synchronize(handle)
-            self._receive(group, result, contexts)
+            group, (message, contexts) = next(iter(self._sent.items()))
+            self._await(group, message)
+            del self._sent[group]
+            self._receive(group, message.result(), contexts)
         for index in self._made_up:
             # Frozen since the plan was made: a zero gradient would still move it (weight decay).
             if not self._members[index].tensor.requires_grad:
@@ -84,7 +144,7 @@ class StockReducer:
     def _name(self, group: tuple[int, ...]) -> str:
         return f"{self._prefix}.{self._members[group[0]].name}"
 
-    def _enqueue(self, group: tuple[int, ...]) -> tuple[Any, Any]:
+    def _enqueue(self, group: tuple[int, ...]) -> tuple[_Message, Any]:
         require_horovod()
         channel = self._channel
         tensors = [self._members[i].tensor for i in group]
@@ -94,19 +154,23 @@ class StockReducer:
                 self._made_up.add(i)
         gradients = [_gradient(tensor) for tensor in tensors]
         if gradients[0].is_sparse and not channel.sparse_as_dense:
-            return (
-                stock.sparse_allreduce_async(
-                    gradients[0], self._name(group), channel.op, process_set=channel.process_set
-                ),
-                None,
+            call = stock.sparse_allreduce_async(
+                gradients[0], self._name(group), channel.op, process_set=channel.process_set
             )
+            return _CalledSparse(call), None
         dense = [_dense(g) for g in gradients]
         wire, contexts = zip(*(channel.compression.compress(g) for g in dense), strict=True)
+        return self._send(group, list(wire)), contexts
+
+    def _send(self, group: tuple[int, ...], wire: list[torch.Tensor]) -> _Message:
+        channel, name, first = self._channel, self._name(group), wire[0]
         scale = {"prescale_factor": channel.prescale, "postscale_factor": channel.postscale}
-        options = {"name": self._name(group), "op": channel.op, "process_set": channel.process_set}
+        options = {"name": name, "op": channel.op, "process_set": channel.process_set, **scale}
         if group in self._groups:
-            return stock.grouped_allreduce_async_(list(wire), **options, **scale), contexts
-        return stock.allreduce_async_(wire[0], **options, **scale), contexts
+            return _Called(stock.grouped_allreduce_async_(wire, **options))
+        if self._link is not None and first.device.type == "cpu" and first.dtype in _LINKED:
+            return _Linked(self._link.send(name, "all_reduce", first, first), first)
+        return _Called(stock.allreduce_async_(first, **options))
 
     def _receive(self, group: tuple[int, ...], result: Any, contexts: Any) -> None:
         outputs = result if group in self._groups else [result]
@@ -122,8 +186,8 @@ class StockReducer:
             else:
                 gradient.copy_(average)
 
-    def _await(self, group: tuple[int, ...], handle: int) -> None:
-        if not poll_until_done(handle, self._deadline_s):
+    def _await(self, group: tuple[int, ...], message: _Message) -> None:
+        if not message.arrives(self._deadline_s):
             raise WaitTimeoutError(
                 explain(
                     f"gradients were not reduced within {self._deadline_s:g} s",
@@ -135,6 +199,18 @@ class StockReducer:
                     "step; raise DEFT_DEADLINE_S if it is only slow",
                 )
             )
+
+
+def _link_of(channel: Channel) -> native.Link | None:
+    """Our way into Horovod's queue, if it knows the operation."""
+    if channel.op not in (stock.Average, stock.Sum):
+        return None
+    return native.HorovodLink(
+        process_set_id=channel.process_set.process_set_id,
+        average=channel.op == stock.Average,
+        prescale=channel.prescale,
+        postscale=channel.postscale,
+    )
 
 
 def _dense(gradient: torch.Tensor) -> torch.Tensor:
@@ -152,22 +228,29 @@ def _gradient(tensor: torch.Tensor) -> torch.Tensor:
 
 
 class StockHooks:
-    """Python hooks that feed a :class:`StockReducer`, counting backward passes."""
+    """Python hooks that feed a :class:`StockReducer`, counting backward passes.
+
+    As Horovod's own they are on the nodes that accumulate gradients: these call whatever else is
+    registered on a parameter, at whatever time, before a gradient leaves.
+    """
 
     def __init__(self, reducer: StockReducer, passes_per_step: int) -> None:
         self.reducer = reducer
         self.passes_per_step = passes_per_step
         self._seen = [0] * len(reducer.members)
-        self._handles: list[RemovableHandle] = [
-            member.tensor.register_post_accumulate_grad_hook(self._hook(i))
+        trained = {  # without those frozen since they were observed: no gradient comes
+            i: member.tensor
             for i, member in enumerate(reducer.members)
-            if member.tensor.requires_grad  # else frozen since it was observed: no gradient comes
-        ]
+            if member.tensor.requires_grad
+        }
+        # A parameter does not keep its node, and a node takes its hooks with it.
+        self._nodes = {i: get_gradient_edge(tensor).node for i, tensor in trained.items()}
+        self._handles = [node.register_hook(self._hook(i)) for i, node in self._nodes.items()]
 
-    def _hook(self, index: int) -> Callable[[torch.Tensor], None]:
+    def _hook(self, index: int) -> Callable[..., None]:
         alive = weakref.ref(self)  # parameters must not keep a reducer that nobody uses any more
 
-        def hook(_: torch.Tensor) -> None:
+        def hook(*_: object) -> None:
             this = alive()
             if this is not None:
                 this.on_gradient(index)
@@ -187,3 +270,4 @@ class StockHooks:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
+        self._nodes.clear()

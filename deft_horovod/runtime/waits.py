@@ -16,6 +16,9 @@ from deft_horovod.runtime.extension import native
 _NAMED: Final = 5
 _US: Final = 1e6
 _SLICE_S: Final = 0.1  # between two looks at signals
+# Between two looks at a message. Who looks all the time takes a core from those who move it, and at
+# real-time priority never gives it back.
+_PAUSE_S: Final = 0.0002
 
 
 @dataclass(frozen=True)
@@ -107,10 +110,30 @@ def require_horovod() -> None:
         raise stock.HorovodInternalError("Horovod has been shut down, here or on another rank")
 
 
-def poll_until_done(handle: int, deadline_s: float, pause_s: float = 0.0) -> bool:
+def has_ended(ticket: native.Ticket, deadline_s: float) -> bool:
+    """Sleeps until a message of ours has ended, well or not; signals get through.
+
+    False when the deadline comes first.
+    """
+    ends_s = time.monotonic() + deadline_s
+    while not _ends_within(ticket, max(0.0, min(_SLICE_S, ends_s - time.monotonic()))):
+        if time.monotonic() >= ends_s:
+            return False
+    return True
+
+
+def _ends_within(ticket: native.Ticket, limit_s: float) -> bool:
+    try:
+        ticket.wait(limit_s)
+    except RuntimeError:  # the time is over
+        return False
+    return True
+
+
+def poll_until_done(handle: int, deadline_s: float, pause_s: float = _PAUSE_S) -> bool:
     """Whether a message of Horovod's own arrived in time. Between polls, signals get through.
 
-    Horovod's own wait has no end, and yields its core between polls as a pause of 0 does here.
+    Horovod's own wait has no end, and takes a core.
 
     Raises:
         HorovodInternalError: the message came into the queue as Horovod ended, and was forgotten.

@@ -1,3 +1,4 @@
+import signal
 import time
 from types import SimpleNamespace
 
@@ -6,7 +7,7 @@ import pytest
 
 from deft_horovod.errors import WaitTimeoutError
 from deft_horovod.runtime import waits
-from deft_horovod.runtime.waits import Waiter, limited, poll_until_done
+from deft_horovod.runtime.waits import Waiter, has_ended, limited, poll_until_done
 
 NAMES = [f"layer{i}.weight" for i in range(8)]
 
@@ -126,3 +127,57 @@ def test_what_arrives_as_horovod_ends_has_arrived(monkeypatch):
     monkeypatch.setattr(stock, "poll", lambda _: next(answers))
     monkeypatch.setattr(waits, "native", SimpleNamespace(horovod_has_ended=lambda: True))
     assert poll_until_done(7, deadline_s=60.0, pause_s=0.2)
+
+
+def test_polling_leaves_the_core_to_others(monkeypatch):
+    monkeypatch.setattr(stock, "poll", lambda _: False)
+    began_s = time.thread_time()
+    assert not poll_until_done(7, deadline_s=0.5)
+    assert time.thread_time() - began_s < 0.25
+
+
+class Ticket:
+    """A message that ends after so many looks at it, well or not."""
+
+    def __init__(self, looks, reason=""):
+        self.looks = looks
+        self.reason = reason
+        self.limits_s = []
+
+    def wait(self, timeout_s):
+        self.limits_s.append(timeout_s)
+        self.looks -= 1
+        if self.looks < 0:
+            return self.reason
+        time.sleep(timeout_s)
+        raise RuntimeError("not yet")
+
+
+@pytest.mark.parametrize("reason", ["", "a peer died"])
+def test_a_message_of_ours_is_waited_for_in_slices(reason):
+    ticket = Ticket(3, reason)
+    assert has_ended(ticket, 60.0)
+    assert ticket.limits_s == [0.1] * 4
+
+
+def test_and_not_longer_than_the_deadline():
+    ticket = Ticket(10**9)
+    began_s = time.monotonic()
+    assert not has_ended(ticket, 0.25)
+    assert 0.25 <= time.monotonic() - began_s < 5.0
+    assert ticket.limits_s[:2] == [0.1, 0.1]
+    assert all(limit_s <= 0.1 for limit_s in ticket.limits_s)
+
+
+def test_a_signal_gets_through_between_two_slices():
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.15)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            has_ended(Ticket(10**9), 10.0)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
