@@ -56,17 +56,21 @@ class _Counting(torch.optim.SGD):
 
 
 def case_class_of_the_users(hvd: Any) -> dict[str, Any]:
-    """Attributes and methods of a user's class; its step() is called once a step."""
+    """Attributes and methods of a user's class; its own step() is called once a step."""
     model = network()
-    optimizer = wrapped(hvd, model, _Counting(model.parameters()))
+    try:
+        optimizer = wrapped(hvd, model, _Counting(model.parameters()))
+    except ValueError:
+        return {"trained": "ValueError"}
     train(hvd, model, optimizer, 12)
-    return {
-        "name": type(optimizer).__name__,
+    found = {
+        "name": optimizer.__class__.__name__,
         "answer": optimizer.answer,
         "ask": optimizer.ask(),
         "calls": optimizer.calls,
         "parameters": parameters(model),
     }
+    return {"trained": found}
 
 
 def case_class_with_arguments(hvd: Any) -> dict[str, Any]:

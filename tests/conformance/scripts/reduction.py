@@ -124,9 +124,8 @@ def case_types_of_parameters(hvd: Any) -> dict[str, Any]:
 
 def case_tied_weights(hvd: Any) -> dict[str, Any]:
     """One parameter in two modules."""
-    model = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh(), nn.Linear(WIDTH, WIDTH))
     torch.manual_seed(2)
-    nn.init.normal_(model[0].weight)
+    model = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh(), nn.Linear(WIDTH, WIDTH))
     model[2].weight = model[0].weight
     optimizer = wrapped(hvd, model)
     for step in range(8):
