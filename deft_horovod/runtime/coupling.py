@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from deft_horovod.errors import NotSupportedError, explain
-from deft_horovod.runtime.partial_update import options_of, update_only
+from deft_horovod.runtime.partial_update import bare_step, options_of, update_only
 
 _INDEPENDENT: Final = tuple(
     getattr(torch.optim, name)
@@ -66,14 +66,15 @@ def _trained(optimizer: torch.optim.Optimizer, *, in_parts: bool) -> torch.optim
     torch.manual_seed(0)
     small = _small_copy(optimizer)
     tensors = [p for group in small.param_groups for p in group["params"]]
-    parts = [tensors[::2], tensors[1::2]] if in_parts else [tensors]
     numbers = torch.Generator().manual_seed(1)
     for size in _GRADIENT_SIZES:
-        gradients = [_random(tensor, numbers) * size for tensor in tensors]
-        for part in parts:
-            for tensor, gradient in zip(tensors, gradients, strict=True):
-                tensor.grad = gradient.clone() if any(tensor is p for p in part) else None
-            update_only(small, part, options_of(small))
+        for tensor in tensors:
+            tensor.grad = _random(tensor, numbers) * size
+        if in_parts:
+            for part in (tensors[::2], tensors[1::2]):
+                update_only(small, part, options_of(small))
+        else:
+            bare_step(small)
     return small
 
 

@@ -134,11 +134,13 @@ class Gates:
         """The user clears them, which is no reason to wait for their averages."""
         if not self._shown:
             return
+        watching = self._uses.watching
+        self._uses.end()
         for slot in self._untouched():
             tensor = self._reducer.members[slot].tensor
             tensor.grad = torch.zeros_like(tensor) if to_zero else None
         self._shown.clear()
-        if self._uses.watching:
+        if watching:
             self._watch_uses()
 
     def _untouched(self) -> set[int]:

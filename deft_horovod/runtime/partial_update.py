@@ -87,22 +87,27 @@ def _restricted(
             group.update(before)
 
 
+def bare_step(optimizer: torch.optim.Optimizer) -> None:
+    """A step of the user's optimizer, below the hooks that torch puts around it."""
+    step = type(optimizer).step
+    bare = getattr(step, "__wrapped__", step) if getattr(step, "hooked", False) else step
+    bare(optimizer)
+
+
 def update_only(
     optimizer: torch.optim.Optimizer, tensors: Sequence[torch.Tensor], options: Options
 ) -> None:
     """One update of these parameters from their ``p.grad``, with the options given.
 
-    The step below torch's hooks is called: they have run at the boundary, once for the whole step.
+    Step hooks do not run: they have run at the boundary, once for the whole step.
     It may be called from inside a forward, so what that switched on is switched off.
     """
     if not tensors:
         return
-    step = type(optimizer).step
-    bare = getattr(step, "__wrapped__", step) if getattr(step, "hooked", False) else step
     device_type = tensors[0].device.type
     with (
         _restricted(optimizer, tensors, options),
         torch.inference_mode(mode=False),
         torch.autocast(device_type, enabled=False),
     ):
-        bare(optimizer)
+        bare_step(optimizer)

@@ -25,6 +25,8 @@ class FakeReducer:
 
     def __init__(self, model):
         self.members = tuple(Member(name, tensor) for name, tensor in model.named_parameters())
+        self.arenas = [torch.full_like(member.tensor, 0.5) for member in self.members]
+        self.session = self
         self.taken = []
 
     def members_of(self, dues):
@@ -33,12 +35,15 @@ class FakeReducer:
     def tensors_by_rate(self, dues):
         return {1: [self.members[slot].tensor for slot in sorted(self.members_of(dues))]}
 
+    def show(self, dues):
+        for slot in self.members_of(dues):
+            self.members[slot].tensor.grad = self.arenas[slot]
+
     def take(self, dues):
         for due in dues:
             self.taken.append(due.slots)
             for slot in due.slots:
-                tensor = self.members[slot].tensor
-                tensor.grad = torch.ones_like(tensor)
+                self.members[slot].tensor.grad = self.arenas[slot].fill_(1.0)
 
 
 class Held:
@@ -224,6 +229,32 @@ def test_a_process_forked_in_between_waits_for_nothing(held, monkeypatch):
     monkeypatch.undo()
     held.model(torch.ones(1, 2))
     assert held.updated() == [1.0, 1.0, 1.0, 1.0]
+
+
+def test_gradients_are_where_the_averages_arrive_and_stay_there(held):
+    held.gates.watch()
+    assert [id(p.grad) for p in held.model.parameters()] == [id(a) for a in held.reducer.arenas]
+    assert float(held.model[0].weight.grad.sum()) == 4.0  # the operation waited for them
+    assert held.updated() == [1.0, 1.0, 1.0, 1.0]
+    assert [id(p.grad) for p in held.model.parameters()] == [id(a) for a in held.reducer.arenas]
+
+
+@pytest.mark.parametrize("to_zero", [True, False])
+def test_gradients_that_are_cleared_stay_cleared_and_nobody_waits_for_them(held, to_zero):
+    held.gates.watch()
+    held.gates.forget_gradients(to_zero=to_zero)
+    held.inner.zero_grad(set_to_none=not to_zero)
+    assert held.reducer.taken == []
+    held.model(torch.ones(1, 2))
+    assert held.updated() == [1.0, 1.0, 1.0, 1.0]
+    gradients = [p.grad for p in held.model.parameters()]
+    assert all(g is not None and not g.any() if to_zero else g is None for g in gradients)
+
+
+def test_a_forked_child_neither_waits_nor_updates(held, monkeypatch):
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    held.model(torch.ones(1, 2))
+    assert held.reducer.taken == []
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -4,8 +4,8 @@ import horovod.torch as stock
 import pytest
 import torch
 
-from deft_horovod.errors import NotSupportedError
 from deft_horovod.runtime.loss_scale import LossScales
+from deft_horovod.runtime.scaler_call import ScalerCall
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -24,6 +24,18 @@ class Member:
         self.tensor.grad = torch.full((3,), value)
 
 
+class Session:
+    step = 7
+
+
+class Scaler:
+    def __init__(self, scale):
+        self._scale = scale
+
+    def get_scale(self):
+        return self._scale
+
+
 class Reducer:
     """As much of a reducer as unscaling looks at."""
 
@@ -31,6 +43,7 @@ class Reducer:
         self.members = [Member(value) for value in values]
         self.boundary = []
         self.dropped = 0
+        self.session = Session()
 
     def members_of(self, dues):
         return {slot for due in dues for slot in due.slots}
@@ -76,22 +89,45 @@ def test_what_overflowed_is_dropped(bad):
     assert reducer.members[1].tensor.grad.tolist() == [1.0] * 3
 
 
-def test_unscaling_by_hand_cannot_be_told_apart_and_is_refused():
-    with pytest.raises(NotSupportedError, match="unscale_"):
-        LossScales().note(3, None)
+def test_a_script_that_unscales_finds_gradients_of_its_own_scale():
+    reducer = Reducer(8.0, 32.0)
+    reducer.boundary = [Due([0], 5, 5), Due([1], 6, 6)]
+    scales = scales_of((5, 2.0))
+    call = ScalerCall(Scaler(4.0), unscales=True)
+    scales.meet(reducer, call)
+    assert [m.tensor.grad.tolist() for m in reducer.members] == [[16.0] * 3, [32.0] * 3]
+    scales.meet(reducer, call)  # looks once more
+    for member in reducer.members:
+        member.tensor.grad /= 4.0  # as the scaler does
+    scales.unscale_boundary(reducer, None)
+    assert [m.tensor.grad.tolist() for m in reducer.members] == [[4.0] * 3, [8.0] * 3]
+    assert reducer.dropped == 0
+
+
+def test_an_overflow_survives_until_the_scaler_has_seen_it():
+    reducer = Reducer(float("inf"), 8.0)
+    reducer.boundary = [Due([0], 5, 5), Due([1], 6, 6)]
+    scales = scales_of((5, 2.0))
+    scales.meet(reducer, ScalerCall(Scaler(4.0), unscales=True))
+    assert not reducer.members[0].tensor.grad.isfinite().any()
+    scales.unscale_boundary(reducer, None)
+    assert reducer.members[0].tensor.grad is None
+    assert reducer.dropped == 1
 
 
 def test_what_is_shown_to_the_scaler_is_taken_back():
     reducer = Reducer(1.0)
+    looks = ScalerCall(Scaler(4.0), unscales=False)
     reducer.members[0].tensor.grad = None
     scales = LossScales()
-    scales.show(reducer)
+    scales.meet(reducer, looks)
     assert reducer.members[0].tensor.grad.tolist() == [0.0] * 3
     scales.hide()
     assert reducer.members[0].tensor.grad is None
-    reducer.boundary = [Due([0], 0, 0)]
-    scales.show(reducer)
-    assert reducer.members[0].tensor.grad is None
+    reducer.members[0].tensor.grad = torch.ones(3)
+    scales.meet(reducer, looks)
+    scales.hide()
+    assert reducer.members[0].tensor.grad.tolist() == [1.0] * 3
 
 
 def test_a_checkpoint_keeps_them():

@@ -19,7 +19,7 @@ def test_members_are_in_the_order_of_the_optimizer():
 def test_without_names_the_place_is_the_name():
     a, b, c = tensors(1, 2, 3)
     members = members_of([{"params": [a, b]}, {"params": [c]}], None)
-    assert [m.name for m in members] == ["noname.0.0", "noname.0.1", "noname.1.0"]
+    assert [m.name for m in members] == [f"allreduce.noname.{i}" for i in ("0.0", "0.1", "1.0")]
 
 
 def test_names_of_parameters_of_others_do_no_harm():

@@ -6,11 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from deft_horovod.errors import NotSupportedError
 from deft_horovod.runtime.partial_update import (
     in_one_pass,
     options_of,
-    require_partial,
     update_only,
 )
 
@@ -139,14 +137,6 @@ def test_nothing_to_update_is_no_step():
     _, optimizer = make("Adam")
     update_only(optimizer, [], options_of(optimizer))
     assert optimizer.state == {}
-
-
-def test_an_optimizer_of_one_vector_is_refused():
-    optimizer = torch.optim.LBFGS(nn.Linear(2, 2).parameters())
-    with pytest.raises(NotSupportedError, match="LBFGS") as caught:
-        require_partial(optimizer, "priority")
-    assert "'bucket'" in str(caught.value)
-    require_partial(torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=1.0), "priority")
 
 
 def fused(name, tensors=None, **options):

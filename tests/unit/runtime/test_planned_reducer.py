@@ -68,12 +68,16 @@ def test_attention_is_read_once_where_it_was_asked():
     assert not mine.take_attention()
 
 
-def test_a_parameter_without_any_gradient_is_left_alone():
+def test_a_parameter_without_any_gradient_gets_zeros_unless_it_is_frozen():
     mine = reducer("bucket", "unit.planned.missing")
-    mine.members[1].tensor.grad = None
+    for member in mine.members[:2]:
+        member.tensor.grad = None
+    mine.members[0].tensor.requires_grad_(False)
     mine.finish(hold_gated=False)
-    assert mine.members[1].tensor.grad is None
-    assert mine.members[0].tensor.grad is not None
+    assert mine.members[0].tensor.grad is None
+    gradient = mine.members[1].tensor.grad
+    assert gradient is not None
+    assert not gradient.any()
 
 
 def test_a_closed_reducer_sends_nothing_more():
