@@ -8,10 +8,9 @@ its gradients; all read the same answer at the same boundary. Nothing is in flig
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import horovod.torch as stock
 import torch
@@ -19,9 +18,10 @@ import torch
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.extension import native
-from deft_horovod.runtime.gates import Gates, gates_of
+from deft_horovod.runtime.gates import gates_of
 from deft_horovod.runtime.in_flight import InFlight, agreed_members
-from deft_horovod.runtime.late_updates import apply_now, discard, flush, throw_away
+from deft_horovod.runtime.installed import Installed
+from deft_horovod.runtime.late_updates import depart, discard, flush, throw_away
 from deft_horovod.runtime.loss_scale import LossScales
 from deft_horovod.runtime.members import Member
 from deft_horovod.runtime.merging import merging
@@ -34,8 +34,6 @@ from deft_horovod.runtime.prediction import possible, prediction_of
 from deft_horovod.runtime.stats import StepClock, step_stats
 from deft_horovod.runtime.stock_reducer import StockHooks, StockReducer
 from deft_horovod.runtime.world import world
-
-_LOG: Final = logging.getLogger("deft_horovod")
 
 
 class Engine:
@@ -51,15 +49,13 @@ class Engine:
         self.clock = StepClock()
         self.task = task
         self.passes_per_step = passes_per_step
-        self.planned: PlannedReducer | None = None
         self.epoch = 0  # counts the plans of this optimizer
         self.dropped = 0  # generations that were thrown away, by rules that say so
         self._inner = inner
         self._members = members
         self.number: int | None = None  # among the optimizers of the job, once agreed
         self._assignment: Assignment | None = None
-        self._stock: StockHooks | None = None
-        self._gates: Gates | None = None
+        self._installed = Installed()
         self._restored: InFlight | None = None
         self.scales = LossScales()
         self._training_thread = threading.get_ident()
@@ -97,11 +93,12 @@ class Engine:
     @property
     def late(self) -> bool:
         """Whether updates may be on their way between steps, apart from those behind gates."""
-        return self._late_plan is not None
+        return self._installed.late is not None
 
     @property
-    def _late_plan(self) -> PlannedReducer | None:
-        return self.planned if self.planned is not None and self.planned.late else None
+    def planned(self) -> PlannedReducer | None:
+        """The plan at work."""
+        return self._installed.planned
 
     @property
     def profile(self) -> Profile | None:
@@ -112,8 +109,7 @@ class Engine:
         """Counts so many backward passes per step from now on."""
         self.passes_per_step = passes
         self._observer.collector.set_passes_per_step(passes)
-        if self._stock is not None:
-            self._stock.passes_per_step = passes
+        self._installed.set_passes_per_step(passes)
 
     def synchronize(self, hold_gated: bool) -> None:
         """Ends the step: what is due is in ``p.grad``, but for what may wait for its gate."""
@@ -127,15 +123,14 @@ class Engine:
                 self._reduce_now(self._observer.members)
                 return
         changed = self._observer.outdated(self._members())
-        held = self._finish(hold_gated and self._gates is not None)
+        held = self._installed.finish(self.clock, hold_gated=hold_gated)
         self._observer.end_step()
         planned = self.planned.members if self.planned is not None else ()
         strays = self._observer.strays(planned)
         if changed:
             strays += self._observer.newcomers(self._members(), self._agreement())
         self._reduce_now(strays)
-        if self._gates is not None:
-            self._gates.hold(held, options_of(self._inner))
+        self._installed.hold(held, options_of(self._inner))
         self.clock.boundary()
         self._pilot.trace(self.clock.steps, self.planned, self._observer.last)
         wants = self._pilot.boundary(
@@ -149,16 +144,12 @@ class Engine:
         """The updates of this boundary are done."""
         self._unapplied = False
         self._pilot.updated()
-        if self.planned is not None:
-            self.planned.updated()
-        if self._gates is not None:
-            self._gates.watch()
+        self._installed.updated()
         self._turn_if_due()
 
     def open_gates(self) -> None:
         """Applies what is held back."""
-        if self._gates is not None:
-            self._gates.open_all()
+        self._installed.open_gates()
 
     def show_state(self) -> None:
         """The optimizer's state is about to be read. Another thread takes it as it is."""
@@ -170,7 +161,7 @@ class Engine:
         boundary; the cycle of the plan begins anew. Gradients of a step that has not ended are in
         ``p.grad`` as before, and travel when it ends."""
         self.open_gates()
-        if (late := self._late_plan) and self._assignment is not None:
+        if (late := self._installed.late) and self._assignment is not None:
             if self.complete:
                 discard(late, self._inner, self.scales, kept=True)
             flush(late, self._inner, self.scales)
@@ -186,22 +177,13 @@ class Engine:
     @property
     def unapplied(self) -> int:
         """How many generations are on their way."""
-        return len(late.session.alive()) if (late := self._late_plan) else 0
+        return len(late.session.alive()) if (late := self._installed.late) else 0
 
     def depart(self) -> None:
-        """This rank goes into ``join()``: what has arrived is applied, what has not left is lost
-        and counted, since from now on Horovod sends zeros for this rank."""
+        """This rank goes into ``join()``."""
         self.open_gates()
-        if late := self._late_plan:
-            arrived, lost = late.depart()
-            apply_now(late, self._inner, arrived, self.scales)
-            self.dropped += lost
-            if lost:
-                _LOG.warning(
-                    "hvd.join(): %d gradients of the last steps are dropped; if all ranks run the "
-                    "same number of steps, call optimizer.flush() before join()",
-                    lost,
-                )
+        if late := self._installed.late:
+            self.dropped += depart(late, self._inner, self.scales)
 
     def rejoin(self) -> None:
         """All ranks have come out of ``join()``. Those that left early have not read what the last
@@ -209,7 +191,7 @@ class Engine:
         if self.planned is not None:
             self.planned.forget_attention()
         self._pilot.rejoin(self._agreement())
-        if (late := self._late_plan) and self._assignment is not None:  # a new cycle for all
+        if (late := self._installed.late) and self._assignment is not None:  # a new cycle for all
             self._install_plan(self._assignment, late.sent())
 
     def throw_away(self, *, to_zero: bool) -> None:
@@ -217,25 +199,22 @@ class Engine:
         averages are in ``p.grad`` already. What is due from earlier steps is applied."""
         if self._unapplied:
             self._unapplied = False
-            if late := self._late_plan:
+            if late := self._installed.late:
                 throw_away(late, self._inner, self.scales)
         if self.pending:
             self.discard()
-        if self._gates is not None:
-            self._gates.forget_gradients(to_zero=to_zero)
+        self._installed.forget_gradients(to_zero=to_zero)
 
     def discard(self) -> None:
         """Throws away the gradients of the step that is under way, on all ranks alike."""
         if self.number is not None and self.complete:
-            if late := self._late_plan:
+            if late := self._installed.late:
                 discard(late, self._inner, self.scales)
-                if self._stock is not None:
-                    self._stock.reducer.finish()
+                self._installed.finish_stock(self.clock)
             else:
-                self._finish(hold_gated=False)
+                self._installed.finish(self.clock, hold_gated=False)
         self._observer.collector.reset()
-        if self._stock is not None:  # also of a window of backward passes that is not over
-            self._stock.reset()
+        self._installed.reset_stock()
         self.clock.boundary()
         self._pilot.skip_step()
 
@@ -250,7 +229,7 @@ class Engine:
                 self.open_gates()
                 if self.pending:
                     self.discard()
-                if late := self._late_plan:
+                if late := self._installed.late:
                     late.settle()
             except stock.HorovodInternalError:  # a peer died; whoever loads now recovers from it
                 failed = True
@@ -261,7 +240,8 @@ class Engine:
         """Horovod is new, or its queue failed: what was agreed and what is in flight is void."""
         self.dropped += self.unapplied
         self._unapplied = False
-        self._drop_reducers()
+        self._drop_plan()
+        self._installed.remove_stock()
         self.number = None
         self.epoch = 0
         self._observer.detach()
@@ -272,7 +252,7 @@ class Engine:
     def in_flight(self) -> dict[str, Any] | None:
         """What is on its way, for a checkpoint; this rank alone may ask."""
         self.open_gates()
-        if late := self._late_plan:
+        if late := self._installed.late:
             size = self.task.channel.process_set.size()
             return InFlight.of(late, size, self.scales, in_step=self.complete).to_state()
         return None
@@ -285,10 +265,11 @@ class Engine:
 
     def stats(self) -> dict[str, Any]:
         """Times, bytes and messages so far."""
+        now = self.planned.dropped if self.planned is not None else 0
         return {
             "policy": self.task.policy.name,
             "plans": self.epoch,
-            "dropped": self.dropped + (self.planned.dropped if self.planned is not None else 0),
+            "dropped": self.dropped + now,
             **self._pilot.stats(),
             **step_stats(self.clock, self.planned),
         }
@@ -298,14 +279,6 @@ class Engine:
         return job_facts(self.task, self._inner, self._members(), self.passes_per_step)
 
     # --- reducing ----------------------------------------------------------------------------
-    def _finish(self, hold_gated: bool) -> list[Any]:
-        held = self.planned.finish(hold_gated) if self.planned is not None else []
-        if self._stock is not None:
-            with self.clock.exposed():
-                self._stock.reducer.finish()
-            self._stock.reset()
-        return held
-
     def _reduce_now(self, members: Sequence[Member]) -> None:
         """Without a plan: Horovod's own calls, all at once."""
         if members:
@@ -362,7 +335,7 @@ class Engine:
         if not agreement.everyone_here():
             return  # whoever asked goes on asking, until those in join() see it too
         self.open_gates()
-        if late := self._late_plan:
+        if late := self._installed.late:
             flush(late, self._inner, self.scales)
         agreement.require_equal(self.facts())
         if self._observer.outdated(self._members()):
@@ -388,18 +361,17 @@ class Engine:
 
     def _install(self, assignment: Assignment) -> None:
         """The assignment at work, from the beginning of its cycle."""
-        self._drop_reducers()
+        self._installed.remove_stock()
         self._assignment = assignment
         self._install_plan(assignment)
         if assignment.stock:
-            config, groups = self.task.config, self.task.groups.of(assignment.stock)
-            name, channel = self._prefix + "stock", self.task.channel
-            reducer = StockReducer(assignment.stock, channel, name, config.deadline_s, groups)
-            self._stock = StockHooks(reducer, self.passes_per_step)
+            self._installed.stock = self._stock_hooks(assignment.stock)
 
-    @property
-    def _prefix(self) -> str:
-        return f"deft.{self.number}."
+    def _stock_hooks(self, members: Sequence[Member]) -> StockHooks:
+        deadline_s, groups = self.task.config.deadline_s, self.task.groups.of(members)
+        name = f"deft.{self.number}.stock"
+        reducer = StockReducer(members, self.task.channel, name, deadline_s, groups)
+        return StockHooks(reducer, self.passes_per_step)
 
     def _install_plan(self, assignment: Assignment, sent: tuple[Sent, ...] = ()) -> None:
         """`sent`: in the cycles of this plan before."""
@@ -407,33 +379,20 @@ class Engine:
         if assignment.plan is None:
             return
         # The same plan has the same names whenever it comes: Horovod remembers 1024 of them.
-        name, roots = self._prefix + assignment.plan.hash()[:8], self._observer.roots
-        config, opened = self.task.config, self._pilot.links.opened
+        name, roots = f"deft.{self.number}.{assignment.plan.hash()[:8]}", self._observer.roots
+        config, opened, channel = self.task.config, self._pilot.links.opened, self.task.channel
         how = merging(self._inner, config.merge, self.task.correction)
-        channel = self.task.channel
         route = Route(channel, opened, name, config.deadline_s, how, self._correction)
-        self.planned = PlannedReducer(assignment.planned, assignment.plan, route, self.clock)
-        self.planned.sent_before = sent or self.planned.sent_before
+        planned = PlannedReducer(assignment.planned, assignment.plan, route, self.clock)
+        planned.sent_before = sent or planned.sent_before
         slot_of = {id(member): slot for slot, member in enumerate(assignment.planned)}
-        self._observer.collector.set_sink(
-            self.planned.session, [slot_of.get(id(m), -1) for m in self._observer.members]
-        )
-        self._gates = gates_of(self._inner, self.planned, self._observer)
-        self.planned.prediction = prediction_of(self._inner, self.planned, roots, self.scales)
-        self._pilot.installed(self.planned)
-
-    def _drop_reducers(self) -> None:
-        self._drop_plan()
-        if self._stock is not None:
-            self._stock.detach()
-            self._stock = None
+        slots = [slot_of.get(id(member), -1) for member in self._observer.members]
+        self._observer.collector.set_sink(planned.session, slots)
+        planned.prediction = prediction_of(self._inner, planned, roots, self.scales)
+        self._installed.planned = planned
+        self._installed.gates = gates_of(self._inner, planned, self._observer)
+        self._pilot.installed(planned)
 
     def _drop_plan(self) -> None:
-        if self._gates is not None:
-            self._gates.close()
-            self._gates = None
-        if self.planned is not None:
-            self.dropped += self.planned.dropped
-            self._observer.collector.set_sink(None, [])
-            self.planned.close()
-            self.planned = None
+        self._observer.collector.set_sink(None, [])
+        self.dropped += self._installed.remove_plan()

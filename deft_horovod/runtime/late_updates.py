@@ -6,9 +6,10 @@ rate, ...) of the moment at which they are applied.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import torch
 
@@ -23,6 +24,8 @@ from deft_horovod.runtime.planned_reducer import PlannedReducer
 
 if TYPE_CHECKING:
     from deft_horovod import _C as native
+
+_LOG: Final = logging.getLogger("deft_horovod")
 
 
 def apply_now(
@@ -102,6 +105,20 @@ def merged_apart(reducer: PlannedReducer, inner: torch.optim.Optimizer) -> Itera
                 tensor.grad = gradient
     for rate, pairs in apart:
         update_only(inner, [tensor for tensor, _ in pairs], faster(options_of(inner), rate))
+
+
+def depart(reducer: PlannedReducer, inner: torch.optim.Optimizer, scales: LossScales) -> int:
+    """This rank goes into ``join()``: what has arrived is applied. What has not left is lost, since
+    from now on Horovod sends zeros for this rank; returns how many generations that are."""
+    arrived, lost = reducer.depart()
+    apply_now(reducer, inner, arrived, scales)
+    if lost:
+        _LOG.warning(
+            "hvd.join(): %d gradients of the last steps are dropped; if all ranks run the same "
+            "number of steps, call optimizer.flush() before join()",
+            lost,
+        )
+    return lost
 
 
 def flush(reducer: PlannedReducer, inner: torch.optim.Optimizer, scales: LossScales) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from horovod.common.elastic import run_fn
+from horovod.torch import elastic as stock
 from horovod.torch.elastic import ElasticSampler
 from horovod.torch.elastic.state import TorchState as StockTorchState
 
@@ -30,6 +31,10 @@ class TorchState(StockTorchState):  # type: ignore[misc]
             else:
                 handler.sync()
         super(StockTorchState, self).sync()
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(stock, name)
 
 
 def _reset() -> None:

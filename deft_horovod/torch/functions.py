@@ -48,38 +48,41 @@ def broadcast_optimizer_state(
 ) -> None:
     """Makes the optimizer's state equal to that of one rank.
 
-    A rank without any state gets one from a step of zeros by the user's own optimizer. Such a step
-    may still move parameters (weight decay), and must not: they are put back. The zero gradients
-    stay, as with Horovod's own.
+    A rank without any state gets one from a step of zeros by the user's own optimizer, which may
+    still move parameters (weight decay). Where no rank has a state, all of them move alike, as with
+    Horovod's own. Where some have, the others must not differ from them: theirs are put back.
     """
     inner = optimizer
     if isinstance(optimizer, DistributedOptimizer):
         optimizer.flush()
         inner = optimizer.inner
     parameters = [p for group in inner.param_groups for p in group["params"]]
-    fresh = [] if inner.state else [p for p in parameters if p.requires_grad]
-    with _values_kept([p for p in parameters if p not in inner.state]):
-        _complete_state(inner, parameters)
+    somewhere = _with_state_on_any_rank(inner, parameters)
+    if not somewhere:
         stock.broadcast_optimizer_state(inner, root_rank, model)
-        gradients = [(p, p.grad) for p in fresh]
-    for parameter, gradient in gradients:
-        parameter.grad = torch.zeros_like(parameter) if gradient is None else gradient
+        return
+    with _values_kept([p for p in parameters if p not in inner.state]):
+        _complete_state(inner, somewhere)
+        stock.broadcast_optimizer_state(inner, root_rank, model)
+
+
+def _with_state_on_any_rank(
+    inner: torch.optim.Optimizer, parameters: list[torch.Tensor]
+) -> list[torch.Tensor]:
+    has_state = [float(p in inner.state) for p in parameters]
+    here = torch.tensor(has_state, dtype=torch.float32, device="cpu")
+    anywhere = stock.allreduce(here, op=stock.Sum, name="deft.state.entries").tolist()
+    return [p for p, ranks in zip(parameters, anywhere, strict=True) if ranks]
 
 
 def _complete_state(inner: torch.optim.Optimizer, parameters: list[torch.Tensor]) -> None:
-    """The same entries on all ranks, in the same order, as Horovod's broadcast takes for granted.
+    """An entry of each of these on all ranks, in the same order, as Horovod's broadcast takes for
+    granted.
 
     Where updates come late, or a rank has left early, some parameters have no state yet on some
     ranks; there a step of zeros makes it.
     """
-    has_state = [float(p in inner.state) for p in parameters]
-    here = torch.tensor(has_state, dtype=torch.float32, device="cpu")
-    anywhere = stock.allreduce(here, op=stock.Sum, name="deft.state.entries")
-    missing = [
-        p
-        for p, mine, others in zip(parameters, here.tolist(), anywhere.tolist(), strict=True)
-        if not mine and others
-    ]
+    missing = [p for p in parameters if p not in inner.state]
     for parameter in missing:
         parameter.grad = torch.zeros_like(parameter)
     update_only(inner, missing, options_of(inner))

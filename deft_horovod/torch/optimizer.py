@@ -69,10 +69,9 @@ def DistributedOptimizer(  # noqa: N802  # rule: stock signature
     }
     if settings.disable:
         return with_our_surface(_stock_optimizer(optimizer, **arguments))
-    # As Horovod: what is wrong with the arguments is said even before init().
     _check(op, gradient_predivide_factor, backward_passes_per_step, process_set)
     members = members_of(optimizer.param_groups, arguments["named_parameters"])
-    _require_init()
+    _require_init()  # as Horovod, after what is wrong with the arguments
     channel = Channel(op, compression, gradient_predivide_factor, sparse_as_dense, process_set)
     task = _task(settings, channel, Groups.parse(groups), optimizer)
     adasum = op == stock.Adasum
@@ -81,13 +80,8 @@ def DistributedOptimizer(  # noqa: N802  # rule: stock signature
         optimizer = _stock_optimizer(optimizer, **arguments)
     # A lone elastic worker may get peers later, so it needs its hooks from the start.
     alone = stock.size() == 1 and not Config.elastic()
-    return wrapper.DistributedOptimizer(
-        optimizer,
-        members,
-        task,
-        backward_passes_per_step,
-        active=not adasum and not alone and process_set.included(),
-    )
+    active = not adasum and not alone and process_set.included()
+    return wrapper.DistributedOptimizer(optimizer, members, task, backward_passes_per_step, active)
 
 
 def _stock_optimizer(optimizer: torch.optim.Optimizer, **arguments: Any) -> torch.optim.Optimizer:
