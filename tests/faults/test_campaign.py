@@ -1,0 +1,41 @@
+"""Seeds of the campaign: trainings with faults and odd habits that have to come out right.
+
+A seed that fails says how to repeat it alone. `scripts/campaign.py` runs many more.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from tests.faults.jobs import Outcome, run_seeds
+from tests.faults.scripts.draw import CHANGES, FAULTS, READS, draw
+
+LIMIT_S = 170
+SEEDS = tuple(range(1, 31))
+
+pytestmark = pytest.mark.timeout(LIMIT_S + 30)
+
+
+@functools.cache
+def outcomes() -> dict[int, Outcome]:
+    """Those that ran. One whose job ended there has no outcomes after it."""
+    return {outcome.seed: outcome for outcome in run_seeds(SEEDS, LIMIT_S)}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_seed(seed: int) -> None:
+    outcome = outcomes().get(seed)
+    assert outcome is not None, "the job ended before this seed; look at the last one that it ran"
+    assert not outcome.troubles, outcome.text()
+    for found in outcome.by_rank:
+        assert found["checks"]["replicas"] > 0
+        assert found["checks"]["reference"] > 0 or not found["exact"]
+
+
+def test_every_kind_is_in_them() -> None:
+    drawn = {kind for seed in SEEDS for kind in draw(seed).kinds()}
+    assert {*READS, *CHANGES, *FAULTS, "uneven data"} <= drawn, (
+        "draw other SEEDS: a kind is missing"
+    )
