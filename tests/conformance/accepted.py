@@ -104,8 +104,4 @@ ACCEPTED: Final[dict[str, Difference]] = {
         {"equal": True},
         "all ranks have the state of rank 0; with Horovod they do not",
     ),
-    "broadcasts.a_fresh_optimizer_with_decay": Difference(
-        {"moved": False},
-        "a broadcast of state leaves parameters alone; Horovod's takes a step of decay",
-    ),
 }

@@ -47,7 +47,7 @@ def run_scenarios(program: str, np: int, limit_s: int, options: Any = None) -> J
     return run_program(path, np, timeout_s=limit_s, options=options, env=env)
 
 
-def scenario_tests(program: str, np: int = 2, limit_s: int = 300) -> Callable[..., None]:
+def scenario_tests(program: str, np: int = 2, limit_s: int = 600) -> Callable[..., None]:
     """The test of every case: ``test_case = scenario_tests("program")``. All run in one job."""
 
     @functools.cache

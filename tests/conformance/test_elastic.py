@@ -14,7 +14,7 @@ import pytest
 from tests.conformance.programs import SCRIPTS
 from tests.parallel.launch import run_ranks
 
-LIMIT_S = 150
+LIMIT_S = 180
 pytestmark = pytest.mark.timeout(2 * LIMIT_S + 20)
 HERE, ALSO_HERE = "localhost", "127.0.0.1"  # two hosts to Horovod, each lost on its own
 QUICK = {
@@ -110,8 +110,10 @@ def _comparable(name: str, outcome: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("policy", ["auto", "least_stale"])
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize(
+    ("name", "policy"),
+    [*((name, "least_stale") for name in SCENARIOS), ("a_rank_is_killed", "auto")],
+)
 def test_case(name: str, policy: str) -> None:
     theirs = _comparable(name, _outcome(name, "horovod.torch", ""))
     mine = _comparable(name, _outcome(name, "deft_horovod.torch", policy))

@@ -170,7 +170,7 @@ def case_a_fresh_optimizer(hvd: Any) -> dict[str, Any]:
 
 
 def case_a_fresh_optimizer_with_decay(hvd: Any) -> dict[str, Any]:
-    """The same with weight decay: does the broadcast move parameters?"""
+    """The same with weight decay, which moves parameters."""
     model = network()
     before = parameters(model)
     optimizer = wrapped(hvd, model)
@@ -244,9 +244,11 @@ def case_lbfgs(hvd: Any) -> dict[str, Any]:
     """LBFGS, wrapped and not: a ValueError."""
     model = network()
     inner = torch.optim.LBFGS(model.parameters())
-    both = {"plain": inner, "wrapped": wrapped(hvd, model, inner)}
     send = hvd.broadcast_optimizer_state
-    return {key: error(lambda made=made: send(made, 0), ValueError) for key, made in both.items()}
+    return {
+        "plain": error(lambda: send(inner, 0), ValueError),
+        "wrapped": error(lambda: send(wrapped(hvd, model, inner), 0), ValueError),
+    }
 
 
 def case_an_optimizer_without_horovod(hvd: Any) -> dict[str, Any]:

@@ -23,12 +23,6 @@ from torch.utils.data import DataLoader, TensorDataset
 SAMPLES_EACH, ROWS = 8, 2
 
 
-def _wrapped(hvd: Any, model: Any) -> Any:
-    """Without decay: Horovod's sync() of a fresh optimizer is a step that decays parameters, ours
-    leaves them alone (``broadcasts.a_fresh_optimizer_with_decay``)."""
-    return wrapped(hvd, model, sgd(model, weight_decay=0.0))
-
-
 def _different(hvd: Any) -> Any:
     return network(seed=30 + hvd.rank())
 
@@ -40,9 +34,7 @@ def _seen(kept: Any, model: Any) -> dict[str, Any]:
 def case_sync_restore_commit(hvd: Any) -> dict[str, Any]:
     """sync() brings rank 0's values, restore() the last commit, commit() makes one."""
     model, other = _different(hvd), network()
-    kept = hvd.elastic.TorchState(
-        model, sgd(model, weight_decay=0.0), batch=20 + hvd.rank(), epoch=10 + hvd.rank()
-    )
+    kept = hvd.elastic.TorchState(model, sgd(model), batch=20 + hvd.rank(), epoch=10 + hvd.rank())
     kept.sync()
     found = {"synced": _seen(kept, model)}
     for label, commits in (("restored", False), ("committed", True)):
@@ -58,7 +50,7 @@ def case_sync_restore_commit(hvd: Any) -> dict[str, Any]:
 def case_wrapped_optimizer(hvd: Any) -> dict[str, Any]:
     """The same with a distributed optimizer that trains in between."""
     model = _different(hvd)
-    optimizer = _wrapped(hvd, model)
+    optimizer = wrapped(hvd, model)
     kept = hvd.elastic.TorchState(model=model, optimizer=optimizer, batch=0, epoch=0)
     kept.sync()
     train(hvd, model, optimizer, 8)
@@ -74,7 +66,7 @@ def case_wrapped_optimizer(hvd: Any) -> dict[str, Any]:
 def case_restore_in_the_middle_of_a_step(hvd: Any) -> dict[str, Any]:
     """restore() after synchronize(): what was averaged is thrown away."""
     model = network()
-    optimizer = _wrapped(hvd, model)
+    optimizer = wrapped(hvd, model)
     kept = hvd.elastic.TorchState(model=model, optimizer=optimizer)
     train(hvd, model, optimizer, 8)
     kept.commit()
@@ -89,7 +81,7 @@ def case_restore_in_the_middle_of_a_step(hvd: Any) -> dict[str, Any]:
 def case_sync_of_a_fresh_optimizer(hvd: Any) -> dict[str, Any]:
     """sync() where no rank has optimizer state; options become those of rank 0."""
     model = _different(hvd)
-    inner = sgd(model, lr=0.1 * (1 + hvd.rank()), weight_decay=0.0)
+    inner = sgd(model, lr=0.1 * (1 + hvd.rank()))
     optimizer = wrapped(hvd, model, inner)
     kept = hvd.elastic.TorchState(model=model, optimizer=optimizer)
     kept.sync()
@@ -101,7 +93,7 @@ def case_sync_of_a_fresh_optimizer(hvd: Any) -> dict[str, Any]:
 def case_several_models(hvd: Any) -> dict[str, Any]:
     """Models and optimizers under names of the script's own."""
     first, second = _different(hvd), _different(hvd)
-    one, two = _wrapped(hvd, first), sgd(second, weight_decay=0.0)
+    one, two = wrapped(hvd, first), sgd(second)
     kept = hvd.elastic.TorchState(first=first, second=second, one=one, two=two, note="a")
     kept.note = f"rank {hvd.rank()}"
     kept.save()
@@ -118,8 +110,8 @@ def case_several_models(hvd: Any) -> dict[str, Any]:
 def case_replaced_model(hvd: Any) -> dict[str, Any]:
     """A model and an optimizer assigned to the state are saved at once."""
     model, other = network(), network(seed=4)
-    kept = hvd.elastic.TorchState(model=model, optimizer=_wrapped(hvd, model))
-    optimizer = _wrapped(hvd, other)
+    kept = hvd.elastic.TorchState(model=model, optimizer=wrapped(hvd, model))
+    optimizer = wrapped(hvd, other)
     kept.model, kept.optimizer = other, optimizer
     train(hvd, other, optimizer, 3)
     kept.restore()
@@ -167,7 +159,7 @@ def case_state_kinds(module: Any) -> dict[str, Any]:
     from horovod.torch.elastic import state as stock_state
 
     model = network()
-    kept = module.elastic.TorchState(model=model, optimizer=_wrapped(module, model), count=1)
+    kept = module.elastic.TorchState(model=model, optimizer=wrapped(module, model), count=1)
     return {
         "kind": isinstance(kept, stock_state.TorchState),
         "name": type(kept).__name__,
@@ -178,7 +170,7 @@ def case_state_kinds(module: Any) -> dict[str, Any]:
 def _interrupted(hvd: Any, errors: list[Exception]) -> dict[str, Any]:
     """A training in which each of these errors is raised once, on all ranks alike."""
     model = network()
-    optimizer = _wrapped(hvd, model)
+    optimizer = wrapped(hvd, model)
     kept = hvd.elastic.TorchState(model=model, optimizer=optimizer, step=0)
     left, calls, resets = list(errors), [], []
     kept.register_reset_callbacks([lambda: resets.append(kept.step)])
