@@ -42,7 +42,7 @@ def _ids(program: str) -> list[str]:
 
 def run_scenarios(program: str, np: int, limit_s: int, options: Any = None) -> Job:
     """All cases of a program, or those that `options` names, in one job."""
-    env = {"HOROVOD_DYNAMIC_PROCESS_SETS": "1"}
+    env = {"HOROVOD_DYNAMIC_PROCESS_SETS": "1", "HOROVOD_GLOO_TIMEOUT_SECONDS": "120"}
     path = str(SCRIPTS / f"{program}.py")
     return run_program(path, np, timeout_s=limit_s, options=options, env=env)
 
