@@ -21,7 +21,9 @@ CPP_SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
 UNFINISHED = re.compile(r"\b([T]ODO|[F]IXME|[X]XX)\b")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 HORO_HEADER = re.compile(r"^horovod/(common|torch|tensorflow|mxnet)/")
-PYBIND_HEADER = re.compile(r"^(pybind11/|Python\.h$|torch/extension\.h$|torch/csrc/.*python)")
+PYBIND_HEADER = re.compile(
+    r"^(pybind11/|Python\.h$|torch/extension\.h$|torch/csrc/.*(python|pybind))"
+)
 TORCH_HEADER = re.compile(r"^(torch|ATen|c10|caffe2)/")
 CPP_NOISE = re.compile(
     r'R"(\w*)\((?:.|\n)*?\)\1"|//[^\n]*|/\*(?:.|\n)*?\*/|"(?:\\.|[^"\\\n])*"'

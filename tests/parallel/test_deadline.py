@@ -9,7 +9,7 @@ import pytest
 
 from tests.parallel.launch import run_ranks
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(120)]
 
 DEADLINE_S = 3.0
 POLICIES = ("bucket", "wfbp", "priority", "stock")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.parallel.launch import run_ranks
 
-pytestmark = pytest.mark.timeout(100)
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(100)]
 
 POLICIES = ("bucket", "priority", "stock")
 

@@ -13,7 +13,7 @@ from tests.parallel.cases import Job, case_names, run_program
 PROGRAM = "profiling.py"
 LIMIT_S = 180
 
-pytestmark = pytest.mark.timeout(LIMIT_S + 20)
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(LIMIT_S + 20)]
 
 
 @functools.cache

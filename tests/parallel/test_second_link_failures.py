@@ -38,6 +38,7 @@ def test_a_killed_rank_is_an_internal_error_of_horovod_on_the_others(np: int, bo
         assert survivor["ended_s"] - said["seen_s"] < 10.0  # the way out is no hang either
 
 
+@pytest.mark.alone
 def test_a_late_rank_is_named_by_the_wait_and_still_finds_what_the_others_sent() -> None:
     on_time, late = run(2, "late", both=False)
     assert on_time["said"]["type"] == "WaitTimeoutError", on_time

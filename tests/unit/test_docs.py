@@ -252,6 +252,7 @@ def test_every_policy_is_explained_and_drawn() -> None:
     assert {page.stem for page in SCHEDULERS} <= names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "example", [e for e in EXAMPLES if e.name not in NEEDS_NO_CLUSTER], ids=lambda path: path.name
 )

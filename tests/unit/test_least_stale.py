@@ -107,6 +107,7 @@ def test_none_is_slower_than_the_plans_it_is_compared_with():
     assert plan.prediction.exposed_us <= alone.prediction.exposed_us
 
 
+@pytest.mark.slow
 def test_a_late_plan_is_asked_for_where_not_all_is_hidden_and_taken_if_it_hides_more():
     limits = Limits(1, 4)
     crowded = model("resnet101", 4.0)

@@ -74,6 +74,7 @@ def check(problem, played):
                 assert any(d.window == (limits.max_delay, "backward") for d in leaving)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(problems())
 def test_what_repeats_is_complete_within_the_limits_and_the_windows(problem):

@@ -35,6 +35,7 @@ def test_every_plan_is_valid_complete_and_repeatable(name, request):
         assert len(plan.generations) == len(plan.buckets)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", USING_EXECUTOR)
 @given(members=many_parameters())
 def test_large_models_are_carried_once(name, members):

@@ -18,6 +18,7 @@ LEAST_STALE = policies.get("least_stale")
 QUICK_US = 100.0  # start-up of a message on a network that is not busy
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(hard_requests())
 def test_plans_are_valid_within_limits_repeatable_and_not_below_the_bound(request):
@@ -137,6 +138,7 @@ def test_before_a_link_was_measured_plans_are_those_of_bucket():
     assert LEAST_STALE.plan(request) == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(hard_requests(max_count=120, least_delay=1), st.sampled_from([0.0, 0.1, 0.5, 0.9]))
 def test_no_more_is_late_than_the_share_allows(request, share):

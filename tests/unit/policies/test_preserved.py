@@ -22,6 +22,7 @@ def late(plan):
     return found.delayed + found.merged
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(
     hard_requests(max_count=40, least_delay=1),
@@ -55,6 +56,7 @@ def test_before_gradients_were_measured_nothing_is_late(name):
     assert (said.verdict, said.turn) == ("refused", None)
 
 
+@pytest.mark.slow
 def test_as_much_stays_late_as_is_affordable():
     asked = model("gpt2", 1.0, max_delay=1)
     policy = policies.get("least_stale")
@@ -74,6 +76,7 @@ def test_as_much_stays_late_as_is_affordable():
     assert plan.prediction.step_us < 1.05 * full.prediction.step_us
 
 
+@pytest.mark.slow
 def test_sums_of_two_steps_go_as_far_as_is_affordable_where_they_save_time():
     asked = {"name": "resnet101", "ccr": 2.0, "max_delay": 1}
     policy = policies.get("least_stale")

@@ -12,6 +12,7 @@ TINY = [
 ]
 
 
+@pytest.mark.slow
 def test_finished_runs_are_kept(tmp_path, capsys):
     first = convergence.finish(TINY[:1], tmp_path, 1)
     assert "[1/1" in capsys.readouterr().out
@@ -24,6 +25,7 @@ def test_finished_runs_are_kept(tmp_path, capsys):
     assert not list(tmp_path.glob("*.part"))
 
 
+@pytest.mark.slow
 def test_a_report_of_what_is_finished(tmp_path, monkeypatch):
     finished, report = tmp_path / "finished", tmp_path / "report"
     rates = [Run("mlp", "sgd", lr, Arm(), 0, stretch=0.02) for lr in (0.05, 0.1)]

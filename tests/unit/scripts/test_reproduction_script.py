@@ -27,6 +27,7 @@ def test_pages_say_what_the_data_say(reproduction: SimpleNamespace, name: str) -
     assert {fact["source"] for fact in data["inputs"]} == set(data["sources"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_reports_are_what_is_simulated_now(reproduction: SimpleNamespace, name: str) -> None:
     """One cell of each; what was published is that of the data now."""
