@@ -1,7 +1,8 @@
 // One function per binding file; module.cpp calls them all.
 #pragma once
 
-#include <torch/extension.h>
+// Tensors as arguments. torch/extension.h would bring all of torch's C++ interface into each file.
+#include <torch/csrc/utils/pybind.h>
 
 namespace deft {
 
