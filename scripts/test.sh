@@ -17,7 +17,7 @@ killed=tests/parallel/test_killed_peer.py::test_survivors_get_an_internal_error_
 declare -A quick=(
   [parallel]="tests/parallel/test_links.py tests/parallel/test_functions.py $killed[2-bucket-backward]"
   [conformance]="tests/conformance/test_joining.py"
-  [faults]="tests/faults/test_fatal.py::test_everybody_ends[killed]"
+  [faults]="tests/faults/test_fatal.py::test_it_comes_to_a_good_end[killed]"
   [cluster]="tests/cluster/test_cluster.py::test_refusals"
 )
 

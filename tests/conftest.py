@@ -7,7 +7,6 @@ PER_TEST = {
     "test_compared_script.py",
     "test_elastic.py",
     "test_exit.py",
-    "test_fatal.py",
     "test_killed_peer.py",
     "test_profiled_script.py",
     "test_second_link_failures.py",
