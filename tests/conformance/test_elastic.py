@@ -93,7 +93,11 @@ def _outcome(name: str, module: str, policy: str) -> dict[str, Any]:
             launcher=launcher,
         )
         written = notes.read_text().splitlines() if notes.is_file() else []
-    return {"succeeded": job.returncode == 0, "notes": [json.loads(line) for line in written]}
+    found = [json.loads(line) for line in written]
+    # Which of two hosts comes first is up to the launcher; that another one takes over is not.
+    order = list(dict.fromkeys(note["host"] for note in found))
+    numbered = [{**note, "host": order.index(note["host"])} for note in found]
+    return {"succeeded": job.returncode == 0, "notes": numbered}
 
 
 def _comparable(name: str, outcome: dict[str, Any]) -> dict[str, Any]:
