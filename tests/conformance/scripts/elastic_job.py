@@ -15,7 +15,7 @@ from material import network
 
 from tests.parallel.scripts.reporting import options
 
-BATCHES, LR, NOTIFIED_WITHIN_S = 6, 0.01, 60
+EPOCHS, BATCHES, LR, NOTIFIED_WITHIN_S = 3, 6, 0.01, 60
 
 
 def _may_fail(epoch: int, batch: int, started_as: int) -> None:
@@ -65,7 +65,7 @@ def main() -> None:
     @hvd.elastic.run
     def train(state: Any) -> None:
         state.rendezvous += 1
-        while state.epoch < options()["epochs"]:
+        while state.epoch < EPOCHS:
             while state.batch < BATCHES:
                 _may_fail(state.epoch, state.batch, started_as)
                 optimizer.zero_grad()
@@ -78,7 +78,6 @@ def main() -> None:
                 _note(hvd, state, started_as)
                 if state.epoch in options()["changes"]:
                     _wait_for_other_hosts(state)
-            time.sleep(options()["epoch_s"])
             state.epoch += 1
             state.batch = 0
             state.commits += 1
