@@ -21,7 +21,7 @@ from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.gates import gates_of
 from deft_horovod.runtime.in_flight import InFlight, agreed_members
 from deft_horovod.runtime.installed import Installed
-from deft_horovod.runtime.late_updates import depart, discard, flush, throw_away
+from deft_horovod.runtime.late_updates import apply_now, depart, discard, flush, throw_away
 from deft_horovod.runtime.loss_scale import LossScales
 from deft_horovod.runtime.members import Member
 from deft_horovod.runtime.merging import merging
@@ -163,7 +163,8 @@ class Engine:
         self.open_gates()
         if (late := self._installed.late) and self._assignment is not None:
             if self.complete:
-                discard(late, self._inner, self.scales, kept=True)
+                gated = discard(late, self._inner, self.scales, kept=True)
+                apply_now(late, self._inner, gated, self.scales)
             flush(late, self._inner, self.scales)
             self._install_plan(self._assignment, late.sent())
 
@@ -209,8 +210,11 @@ class Engine:
         """Throws away the gradients of the step that is under way, on all ranks alike."""
         if self.number is not None and self.complete:
             if late := self._installed.late:
-                discard(late, self._inner, self.scales)
+                gated = discard(late, self._inner, self.scales)
                 self._installed.finish_stock(self.clock)
+                at_once = self._installed.hold(gated, options_of(self._inner))
+                apply_now(late, self._inner, at_once, self.scales)
+                self._installed.watch()
             else:
                 self._installed.finish(self.clock, hold_gated=False)
         self._observer.collector.reset()
@@ -221,9 +225,7 @@ class Engine:
     def recover(self) -> None:
         """Other parameters are about to be loaded: nothing from before may reach them."""
         self._unapplied = False
-        failed = native.horovod_has_ended()
-        if self.planned is not None:
-            failed |= self.planned.session.failure() is not None
+        failed = native.horovod_has_ended() or self._installed.failed
         if not failed:
             try:
                 self.open_gates()

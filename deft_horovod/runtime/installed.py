@@ -31,6 +31,11 @@ class Installed:
         """The plan, if updates may be on their way between steps, apart from those behind gates."""
         return self.planned if self.planned is not None and self.planned.late else None
 
+    @property
+    def failed(self) -> bool:
+        """Whether Horovod has failed under a message of the plan."""
+        return self.planned is not None and self.planned.session.failure() is not None
+
     def finish(self, clock: StepClock, *, hold_gated: bool) -> list[native.Due]:
         """Ends the step: what is due is in ``p.grad``, but for what waits for its gate."""
         hold_gated = hold_gated and self.gates is not None
@@ -55,15 +60,21 @@ class Installed:
         if self.stock is not None:
             self.stock.passes_per_step = passes
 
-    def hold(self, dues: list[native.Due], options: Options) -> None:
-        """These wait for their gates."""
-        if self.gates is not None:
-            self.gates.hold(dues, options)
+    def hold(self, dues: list[native.Due], options: Options) -> list[native.Due]:
+        """These wait for their gates; returns those that have none."""
+        if self.gates is None:
+            return dues
+        self.gates.hold(dues, options)
+        return []
 
     def updated(self) -> None:
         """The updates of a boundary are done."""
         if self.planned is not None:
             self.planned.updated()
+        self.watch()
+
+    def watch(self) -> None:
+        """From here to the next forward, uses of what is held open the gates."""
         if self.gates is not None:
             self.gates.watch()
 

@@ -58,30 +58,37 @@ def discard(
     scales: LossScales,
     *,
     kept: bool = False,
-) -> None:
-    """Ends the step that is under way without its gradients. What is due belongs to earlier steps
-    and is applied; what holds this step is void. `kept`: the step goes on afterwards."""
+) -> list[native.Due]:
+    """Ends the step that is under way without its gradients. What is due from earlier steps is
+    applied, what holds this step is void. `kept`: the step goes on afterwards.
+
+    Returns what is due behind gates: it may leave in the next forward only.
+    """
     reducer.session.close_step()
-    apply_now(reducer, inner, reducer.session.due(), scales)
+    step, dues = reducer.session.step, reducer.session.due()
+    reducer.boundary = dues
+    reducer.void(dues, step, kept=kept)
+    apply_now(reducer, inner, [due for due in dues if not due.gated], scales)
     reducer.session.end_step()
-    reducer.void(kept=kept)
+    reducer.void(reducer.session.alive(), step, kept=kept)
     reducer.updated()
+    return [due for due in dues if due.gated]
 
 
 def throw_away(reducer: PlannedReducer, inner: torch.optim.Optimizer, scales: LossScales) -> None:
     """Clears a boundary whose averages are in ``p.grad``, as after ``synchronize()``: what is due
     from earlier steps is applied, what holds the step that has just ended is void."""
-    last = reducer.session.step - 1
+    step = reducer.session.step - 1
     scales.hide()
-    fresh = [due for due in reducer.boundary if due.last_step >= last]
+    fresh = [due for due in reducer.boundary if due.last_step >= step]
     for slot in reducer.members_of(fresh):
         reducer.members[slot].tensor.grad = None
     reducer.dropped += len(fresh)
-    reducer.boundary = [due for due in reducer.boundary if due.last_step < last]
+    reducer.boundary = [due for due in reducer.boundary if due.last_step < step]
     if scales.used:
         reducer.dropped += scales.unscale(reducer, reducer.boundary)
     _update(reducer, inner, reducer.boundary)
-    reducer.void()
+    reducer.void(reducer.session.alive(), step)
     reducer.updated()
 
 

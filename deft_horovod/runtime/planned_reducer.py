@@ -247,14 +247,13 @@ class PlannedReducer:
         if self.prediction is not None:
             self.prediction.lift()
 
-    def void(self, *, kept: bool = False) -> None:
-        """What holds gradients of the step that has just ended is thrown away once it arrives.
-        `kept`: they stay in ``p.grad``, and will travel again."""
-        last = self.session.step - 1
-        runs = {_run(due): due for due in self.session.alive() if due.last_step >= last}
+    def void(self, dues: Iterable[native.Due], step: int, *, kept: bool = False) -> None:
+        """Of these generations, those that hold gradients of this step or later ones are thrown
+        away once they arrive. `kept`: the gradients stay in ``p.grad``, and will travel again."""
+        runs = {_run(due): due for due in dues if due.last_step >= step}
         self.void_runs |= runs.keys()
         if kept:
-            self._travel_again |= {run for run, due in runs.items() if due.first_step == last}
+            self._travel_again |= {run for run, due in runs.items() if due.first_step == step}
 
     def runs_that_hold(self, step: int) -> set[_Run]:
         """What began before this step, and takes in its gradients too."""

@@ -334,3 +334,13 @@ def test_status_table_names_every_policy() -> None:
 
 def test_options_are_quoted_as_the_command_line_prints_them() -> None:
     assert Config.documentation() in (DOCS / "config.md").read_text(encoding="utf-8")
+
+
+def test_patterns_that_work_are_tests() -> None:
+    text = (DOCS / "semantics.md").read_text(encoding="utf-8").partition("## What works")[2]
+    named = re.findall(r"`(\w+)\.(\w+)` \|$", text, re.MULTILINE)
+    assert len(named) >= 84
+    assert len(named) == len({*named})
+    for program, case in named:
+        path = ROOT / "tests" / "parallel" / "scripts" / f"{program}.py"
+        assert f"def case_{case}(" in path.read_text(encoding="utf-8"), f"{program}.{case}"

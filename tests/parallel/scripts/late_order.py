@@ -18,6 +18,16 @@ from twins import SIZES, main
 
 import deft_horovod.torch as hvd
 
+# Everything that is not summed over steps.
+APART = [
+    Late(gated=True, forward=True),
+    Late(),
+    Late(delay=1, forward=True),
+    Late(gated=True),
+    Late(delay=1),
+    Late(delay=2),
+]
+
 
 def skip_a_step(reference: Reference) -> None:
     """The gradients of a step are lost; what is due from before is applied."""
@@ -125,7 +135,7 @@ class Ledger:
 
 
 def _late_ledgers() -> list[Ledger]:
-    ledgers = [Ledger(DELAYED), Ledger(FORWARD)]
+    ledgers = [Ledger(DELAYED), Ledger(FORWARD), Ledger(APART)]
     for ledger in ledgers:
         ledger.train(3)
         assert ledger.optimizer.stats()["late"]

@@ -38,6 +38,8 @@ def with_parts(calls, *names):
 def test_without_parts_nothing_happens():
     installed = Installed()
     assert installed.late is None
+    assert not installed.failed
+    assert installed.hold(["due"], []) == ["due"]
     assert installed.finish(StepClock(), hold_gated=True) == []
     installed.hold([], [])
     installed.updated()
@@ -52,7 +54,7 @@ def test_without_parts_nothing_happens():
 def test_a_step_ends_for_all_parts_and_gates_watch_after_the_updates(calls):
     installed = with_parts(calls, "planned", "gates", "stock")
     assert installed.finish(StepClock(), hold_gated=True) == ["held"]
-    installed.hold(["held"], [])
+    assert installed.hold(["held"], []) == []
     installed.updated()
     assert calls == [
         ("planned", "finish"),
