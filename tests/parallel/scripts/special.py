@@ -126,55 +126,6 @@ def case_compiled_model(policy: str) -> None:
     twins.check()
 
 
-class _Block(nn.Module):
-    """Has no length; a compiled one raises where it is asked for it."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.inside = nn.Linear(width, width)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.tanh(self.inside(x))
-
-
-class _EmptyShell(_Block):
-    """False, if it is asked for its truth."""
-
-    def __len__(self) -> int:
-        return 0
-
-
-def _compiled(module: nn.Module) -> Any:
-    return torch.compile(module, backend="aot_eager")
-
-
-def _shells() -> nn.Module:
-    torch.manual_seed(5)
-    return nn.Sequential(nn.Linear(7, 20), _compiled(_Block(20)), _EmptyShell(20), nn.Linear(20, 4))
-
-
-def case_modules_whose_truth_cannot_be_asked() -> None:
-    for policy, steps in (("least_stale", STEPS), ("auto", 3 * STEPS)):
-        twins, data = Twins(policy, _shells), Data()
-        whole = [_compiled(_Whole(model)) for model, _ in twins]
-        for _ in range(steps):
-            batch = data.next()
-            for model, (_, optimizer) in zip(whole, twins, strict=True):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
-        twins.check(policy)
-
-
-class _Whole(nn.Module):
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.model(x)
-
-
 class _Coarse(stock.Compression.none):  # type: ignore[misc]
     """A user's own compression: rounds to multiples of 2^-10, and counts."""
 
