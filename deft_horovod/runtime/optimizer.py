@@ -227,7 +227,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             return self._step_with(closure)
         if self._should_synchronize:
             if self._asked:
-                warnings.warn(_TWICE, stacklevel=3)  # torch's own wrapper is between
+                warnings.warn(_TWICE, stacklevel=2)
             self._reduce(hold_gated=True)
         elif self._engine is not None and self._engine.complete:
             raise DeftError(
