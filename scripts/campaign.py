@@ -2,7 +2,7 @@
 """The long form of the fault campaign: seeds of tests/faults, one job for many, until time is up.
 
   campaign.py --seeds 7                       one training again, as a failure has printed it
-  campaign.py --fatal 7                       one fatal fault again
+  campaign.py --fatal 7                       one fault with a job of its own again
   campaign.py --seeds 1-2000 --fatal 1-60 --minutes 20 --record build/campaign.jsonl
   campaign.py --record build/campaign.jsonl --report docs/benchmarks/faults.md
 
@@ -27,7 +27,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from campaign_page import page  # noqa: E402
 
-from tests.faults.fatal import run_fatal  # noqa: E402
+from tests.faults.fatal import run_fatal, why_not  # noqa: E402
 from tests.faults.jobs import Outcome, run_seeds  # noqa: E402
 from tests.faults.scripts.draw import draw  # noqa: E402
 from tests.faults.scripts.draw_fatal import draw_fatal  # noqa: E402
@@ -124,7 +124,11 @@ def run_all_fatal(seeds: Sequence[int], in_time: Callable[[], bool]) -> Iterator
     for seed in seeds:
         if not in_time():
             return
-        yield fatal_record(seed)
+        reason = why_not(draw_fatal(seed))
+        if reason is None:
+            yield fatal_record(seed)
+        else:
+            print(f"fatal {seed} skipped: {reason}", flush=True)
 
 
 def say(record: Record, began_s: float, steps: int) -> None:

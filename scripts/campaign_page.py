@@ -11,7 +11,9 @@ Record = Mapping[str, Any]
 _ENDED = (
     "As expected: every other rank ended by itself, not with status 0, and with an error that "
     "names the reason; nothing was left behind. The last columns are the longest times from the "
-    "fault to a rank's error, and to its end."
+    "fault to a rank's error, and to its end. Elastic jobs go on without the rank, and with it "
+    "again; trainings over a link that stalls come out as over any other. For these the last "
+    "column is what the job took."
 )
 _OUTCOMES = ("as expected", "silent difference", "error", "hang")
 
@@ -99,7 +101,7 @@ def _fatal(records: Sequence[Record]) -> list[str]:
         rows.append([kind, len(mine), *counted, *(f"{seconds:.1f} s" for seconds in longest)])
     header = ["fault", "jobs", "as expected", "otherwise", "hang", "last error", "last end"]
     return [
-        "## Faults that end a job",
+        "## Faults with a job of their own",
         "",
         _ENDED,
         "",

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.faults.jobs import SCRIPTS, environment
+from tests.faults import links
+from tests.faults.elastic import HOW, run_elastic
+from tests.faults.jobs import SCRIPTS, environment, outcomes_of
 from tests.faults.scripts.draw import RANKS
 from tests.faults.scripts.draw_fatal import Fatal
-from tests.parallel.launch import JobHungError, run_ranks
+from tests.parallel.launch import JobHungError, Result, run_ranks
 
 DEADLINE_S: Final = 5.0
 MARGIN_S: Final = 8.0  # beyond limits, as the machine does other things as well
@@ -19,6 +22,7 @@ LIMIT_S: Final = 60.0
 BEGIN_S: Final = 60.0
 CRASHES: Final = ("terminate called", "Segmentation fault", "core dumped", "double free")
 REASONS: Final = ("HorovodInternalError", "WaitTimeoutError")
+LINKS: Final = ("link stalls", "link lost")
 STOPPED: Final = ("stopped too long", "never begins")
 # What the rank with the fault ends with, where the fault is its own end.
 _STATUS: Final = {"killed": -signal.SIGKILL, "exit in the middle": 3, "ended early": 0}
@@ -44,8 +48,39 @@ class Ended:
         return f"{title}\nseed {self.fatal.seed} failed; repeat with\n  {self.command}\n{said}"
 
 
+def why_not(fatal: Fatal) -> str | None:
+    """Why this one is not possible on this machine."""
+    return links.why_not() if fatal.kind in LINKS else None
+
+
 def run_fatal(fatal: Fatal) -> Ended:
     """The job of one fault, and all that is wrong with how it ended."""
+    began_s = time.monotonic()
+    if fatal.kind in HOW:
+        wrong = run_elastic(fatal)
+        return Ended(fatal, tuple(wrong), 0.0, time.monotonic() - began_s)
+    try:
+        if fatal.kind == "link stalls":
+            wrong = _over_a_link_that_stalls(fatal)
+            return Ended(fatal, tuple(wrong), 0.0, time.monotonic() - began_s)
+        return _ended(fatal, _run(fatal))
+    except JobHungError as error:
+        return Ended(fatal, (str(error),), 0.0, time.monotonic() - began_s)
+
+
+def _over_a_link_that_stalls(fatal: Fatal) -> list[str]:
+    """Trainings with all their checks; what is lost for a second comes again."""
+    seeds = fatal.trainings()
+    limit_s = 90 + 30 * len(seeds)
+    given = {"seeds": seeds}
+    result = links.run_on_hosts("campaign_ranks.py", links.stalling, given, limit_s)
+    found = outcomes_of(result)
+    wrong = [outcome.text() for outcome in found if outcome.troubles]
+    missing = sorted(set(seeds) - {outcome.seed for outcome in found})
+    return [*wrong, f"seeds {missing} did not run:\n{result.output[-2000:]}"] if missing else wrong
+
+
+def _run(fatal: Fatal) -> Result:
     given = {
         "program": "fatal_ranks.py",
         "seed": fatal.seed,
@@ -53,19 +88,15 @@ def run_fatal(fatal: Fatal) -> Ended:
         "begin_s": BEGIN_S,
         "limit_s": LIMIT_S,
     }
-    env = environment(
-        {"DEFT_DEADLINE_S": f"{DEADLINE_S:g}", "HOROVOD_GLOO_TIMEOUT_SECONDS": f"{GLOO_S:g}"}
-    )
-    try:
-        job = run_ranks(
-            SCRIPTS / "watched_ranks.py",
-            RANKS,
-            timeout_s=BEGIN_S + LIMIT_S + 20,
-            options=given,
-            env=env,
-        )
-    except JobHungError as error:
-        return Ended(fatal, (str(error),), 0.0, 0.0)
+    more = {"DEFT_DEADLINE_S": f"{DEADLINE_S:g}", "HOROVOD_GLOO_TIMEOUT_SECONDS": f"{GLOO_S:g}"}
+    limit_s = BEGIN_S + LIMIT_S + 20
+    if fatal.kind == "link lost":
+        return links.run_on_hosts("watched_ranks.py", links.losing, given, limit_s + 60, **more)
+    program, env = SCRIPTS / "watched_ranks.py", environment(more)
+    return run_ranks(program, RANKS, timeout_s=limit_s, options=given, env=env)
+
+
+def _ended(fatal: Fatal, job: Result) -> Ended:
     troubles: list[str] = []
     for rank, found in enumerate(job.results):
         if found is None:
@@ -96,7 +127,7 @@ def _wrong(fatal: Fatal, rank: int, found: Mapping[str, Any]) -> list[str]:
     ):
         if seen_s > limit_s:
             wrong.append(f"{what} {seen_s:.1f} s after the fault, more than {limit_s:g}")
-    if rank == fatal.rank and fatal.kind not in STOPPED:
+    if rank == fatal.rank and fatal.kind not in (*STOPPED, *LINKS):
         return wrong + _wrong_end(fatal, found)
     if found["status"] == 0:
         wrong.append("ended with status 0, as if nothing had happened")

@@ -67,10 +67,11 @@ def run_seeds(seeds: Sequence[int], limit_s: float) -> list[Outcome]:
         hung = ""
     except JobHungError as error:
         result, hung = error.result, f"the job was killed after {limit_s:g} s"
-    return _outcomes(result, hung)
+    return outcomes_of(result, hung)
 
 
-def _outcomes(result: Result, hung: str) -> list[Outcome]:
+def outcomes_of(result: Result, hung: str = "") -> list[Outcome]:
+    """What became of the seeds of a job."""
     by_rank = [{found["seed"]: found for found in said or []} for said in result.results]
     seeds = list(dict.fromkeys(seed for found in by_rank for seed in found))
     outcomes = []

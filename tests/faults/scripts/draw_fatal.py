@@ -1,4 +1,4 @@
-"""A seed becomes a fault that a job cannot survive: where, when and how it happens."""
+"""A seed becomes a fault with a job of its own, as a rule its last: where, when, how it happens."""
 
 from __future__ import annotations
 
@@ -20,6 +20,14 @@ KINDS: Final = (
     "interrupted",
     "ended early",
     "never begins",
+    "elastic error",
+    "elastic metric",
+    "elastic killed",
+    "link stalls",
+    "link lost",
+)
+ELASTIC_POLICIES: Final = (
+    *("stock", "bucket", "wfbp", "priority", "least_stale", "deft", "auto", "ddp", "dear"),
 )
 MORE_STEPS: Final = 2000  # training goes on until the fault ends it
 
@@ -33,11 +41,20 @@ class Fatal:
     rank: int
     step: int
     delay_s: float  # for what comes at any moment of the step
+    elastic_policy: str
     script: Script
 
     def title(self) -> str:
         """In one line."""
+        if self.kind.startswith("elastic"):
+            return f"{self.kind}, {self.elastic_policy}"
+        if self.kind == "link stalls":
+            return f"{self.kind}, trainings {', '.join(map(str, self.trainings()))}"
         return f"{self.kind}, rank {self.rank}, step {self.step}: {self.script.title()}"
+
+    def trainings(self) -> list[int]:
+        """Seeds of what runs over a link that stalls."""
+        return [self.seed * 100 + number for number in range(6)]
 
 
 def draw_fatal(seed: int) -> Fatal:
@@ -57,5 +74,6 @@ def draw_fatal(seed: int) -> Fatal:
         rank=r.randrange(RANKS),
         step=0 if kind == "never begins" else r.randint(first, 25),
         delay_s=r.uniform(0.0, 0.3),
+        elastic_policy=r.choice(ELASTIC_POLICIES),
         script=script,
     )

@@ -88,6 +88,8 @@ def train(fatal: Fatal) -> None:
     """Until the end, or the fault."""
     ours = Ours(fatal.script)
     for step in range(fatal.script.steps):
+        if step == fatal.step:
+            note_time(f"ready.{hvd.rank()}")
         struck = step == fatal.step and hvd.rank() == fatal.rank
         events = strike(fatal, ours) if struck else ()
         if not all(ours.step(step, events, {})):
