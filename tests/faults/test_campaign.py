@@ -13,7 +13,7 @@ from tests.faults.jobs import Outcome, run_seeds
 from tests.faults.scripts.draw import CHANGES, FAULTS, READS, draw
 
 LIMIT_S = 170
-SEEDS = tuple(range(1, 31))
+SEEDS = tuple(range(81, 105))  # every kind is in them
 
 pytestmark = pytest.mark.timeout(LIMIT_S + 30)
 
@@ -36,6 +36,5 @@ def test_seed(seed: int) -> None:
 
 def test_every_kind_is_in_them() -> None:
     drawn = {kind for seed in SEEDS for kind in draw(seed).kinds()}
-    assert {*READS, *CHANGES, *FAULTS, "uneven data"} <= drawn, (
-        "draw other SEEDS: a kind is missing"
-    )
+    missing = {*READS, *CHANGES, *FAULTS, "uneven data"} - drawn
+    assert not missing, "draw other SEEDS"
