@@ -101,7 +101,7 @@ class ForwardWatch:
 
     @property
     def roots(self) -> tuple[nn.Module, ...]:
-        """The modules that were called from outside of any module."""
+        """The modules that were called from outside of any module and hold some of these."""
         return tuple(self._roots)
 
     def on_use(self, tensor: torch.Tensor) -> None:
@@ -151,10 +151,8 @@ class ForwardWatch:
         if _is_unseen(module):
             return
         if self._depth == 0:
-            if not torch.is_grad_enabled():
-                return  # an evaluation; what it uses first says nothing about training
-            if not any(module is root for root in self._roots):
-                self._roots.append(module)
+            if not torch.is_grad_enabled() or not self._is_root(module):
+                return  # an evaluation says nothing about training
             self._began_s = time.perf_counter()
             self._look()
         self._depth += 1
@@ -172,6 +170,15 @@ class ForwardWatch:
                 self._gates[index] = module
         if owned:
             self._owners[module] = tuple(owned)
+
+    def _is_root(self, module: nn.Module) -> bool:
+        """Not another model of the script, nor a loss."""
+        if any(module is root for root in self._roots):
+            return True
+        found = any(id(parameter) in self._index for parameter in module.parameters())
+        if found:
+            self._roots.append(module)
+        return found
 
     def _enter_compiled(self, module: nn.Module) -> None:
         self._look_away()  # Dynamo cannot trace through the mode

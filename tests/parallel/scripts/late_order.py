@@ -11,7 +11,7 @@ import horovod.torch as stock
 import torch
 from device import DEVICE
 from late import DELAYED, FORWARD, MERGED, MIXED, STEPS, Job
-from late_plans import Late, Reference, plan_of, saved
+from late_plans import Late, LateJob, Reference, plan_of, saved, sgd
 from torch import nn
 from training import Data, assert_equal_models, equal_on_all_ranks, loss_of, mlp
 from twins import SIZES, main
@@ -267,6 +267,20 @@ def case_horovods_recipe_with_an_overflow() -> None:
         assert job.optimizer.stats()["dropped"] == len(DELAYED)
         assert scaler.get_scale() == 2.0
         job.optimizer.flush()
+
+
+def case_the_forward_of_another_model_is_no_reason_to_guess() -> None:
+    """Seen while this one was watched; a teacher, say, or the other half of a GAN."""
+    job, other = LateJob(DELAYED, sgd, "local"), mlp(seed=7)
+    probe = Data(rank=9).next()[0]
+    for step in range(STEPS):
+        job.optimizer.zero_grad()
+        loss_of(job.model, job.data.next()).backward()
+        job.optimizer.step()
+        other(probe)
+        assert equal_on_all_ranks(job.model.parameters()), f"step {step}: a guess is in the model"
+    assert job.optimizer.stats()["correction"] == "local"
+    job.optimizer.flush()
 
 
 class _Gan:

@@ -258,3 +258,29 @@ def test_the_result_is_what_it_is_without(watched):
     expected = model(torch.ones(2, 3))
     watched(model)
     assert torch.equal(model(torch.ones(2, 3)), expected)
+
+
+def test_another_model_and_a_loss_are_no_roots(watched):
+    model, other, loss = nn.Linear(3, 3), nn.Linear(3, 3), nn.MSELoss()
+    watch = watched(model)
+    x = torch.ones(1, 3)
+    loss(model(x), other(x).detach())
+    assert watch.roots == (model,)
+    other(x)
+    assert watch.forward_us > 0.0
+
+
+def test_a_module_that_keeps_a_model_to_itself_is_no_root(watched):
+    class Trainer(nn.Module):
+        def __init__(self, model):
+            super().__init__()
+            self.kept = [model]
+
+        def forward(self, x):
+            return self.kept[0](x)
+
+    model = nn.Sequential(nn.Linear(3, 3))
+    watch = watched(model)
+    Trainer(model)(torch.ones(1, 3))
+    assert watch.roots == (model,)
+    assert gates_of(model, watch) == {"0.weight": "0", "0.bias": "0"}
