@@ -142,15 +142,19 @@ def say(record: Record, began_s: float, steps: int) -> None:
         print(f"repeat it with: {record['command']}", flush=True)
 
 
+def commit_here() -> str:
+    """What is tested."""
+    words = ["git", "-C", str(ROOT), "log", "-1", "--format=%h"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "not a git checkout"
+
+
 def facts() -> dict[str, str]:
     """The environment of the campaign."""
     import horovod
     import torch
 
-    words = ["git", "-C", str(ROOT), "log", "-1", "--format=%h"]
-    commit = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
     return {
-        "deft_horovod": commit or "not a git checkout",
         "Horovod, torch": f"{horovod.__version__}, {torch.__version__}",
         "Python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}, 2 ranks over Gloo on loopback",
@@ -179,6 +183,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str]) -> int:
     options = parser().parse_args(arguments)
     kept, began_s = Kept(options.record), time.monotonic()
+    commit = commit_here()
     steps, failed = 0, 0
 
     def in_time() -> bool:
@@ -187,7 +192,7 @@ def main(arguments: Sequence[str]) -> int:
     forms = (("seed", options.seeds, run_all), ("fatal", options.fatal, run_all_fatal))
     for form, seeds, run in forms:
         for record in run(kept.missing(form, seeds), in_time):
-            kept.add(record)
+            kept.add({**record, "commit": commit})
             steps += record.get("steps", 0)
             failed += bool(record["troubles"])
             say(record, began_s, steps)

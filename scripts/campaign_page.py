@@ -45,6 +45,12 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
     return lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
 
 
+def _commits(records: Sequence[Record]) -> str:
+    """Those that records were made with, and how many."""
+    count = Counter(record.get("commit", "unknown") for record in records)
+    return ", ".join(f"{commit} ({number} jobs or trainings)" for commit, number in count.items())
+
+
 def _by(records: Sequence[Record], key: str) -> list[list[Any]]:
     """A row for each kind: trainings, steps, outcomes. A training is of several kinds."""
     counts: dict[str, Counter[str]] = {}
@@ -130,6 +136,7 @@ def page(records: Sequence[Record], facts: Mapping[str, str], notes: str) -> str
         "Made by `scripts/campaign.py`; what it draws and checks is in `tests/faults`.",
         "",
         *table(["", ""], facts.items()),
+        f"| commits of deft_horovod | {_commits(records)} |",
         f"| seeds | {seed_ranges(record['seed'] for record in survived)} |",
         f"| seeds of fatal faults | {seed_ranges(record['seed'] for record in fatal)} |",
         "",

@@ -58,8 +58,8 @@ def test_the_page_counts_each_kind(pages: ModuleType) -> None:
         training(1, kinds=("flush", "stop")),
         training(2, "rank 1: replicas differ"),
         training(3, kinds=()),
-        fatal(4),
-        fatal(6),
+        {**fatal(4), "commit": "abc"},
+        {**fatal(6), "commit": "abc"},
     ]
     text = pages.page(records, {"Python": "3.11"}, "")
     assert "| flush | 2 | 2,000 | 1 | 1 | 0 | 0 |" in text
@@ -71,6 +71,7 @@ def test_the_page_counts_each_kind(pages: ModuleType) -> None:
     assert "| killed | 2 | 2 | 0 | 0 | 7.0 s | 8.0 s |" in text
     assert "`campaign --seeds 2` (mlp, sgd): rank 1: replicas differ" in text
     assert "| Python | 3.11 |" in text
+    assert "| commits of deft_horovod | unknown (3 jobs or trainings), abc (2 jobs or" in text
 
 
 def test_nothing_failed(pages: ModuleType) -> None:
