@@ -52,6 +52,16 @@ def limits(policy: str, config: Config) -> Limits:
     )
 
 
+def narrowed(config: Config, policy: str, *, late: bool, sums: bool) -> Config:
+    """The options where less is allowed for now: updates may be late, steps may be summed."""
+    allowed = limits(policy, config)
+    now = {
+        "max_delay": allowed.max_delay if late else 0,
+        "max_merge": allowed.max_merge if sums else 1,
+    }
+    return config.model_copy(update=now)
+
+
 def within(plan: Plan, allowed: Limits) -> bool:
     """Whether no update of a plan is later, or of more steps, than is allowed."""
     return all(

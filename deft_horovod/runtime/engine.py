@@ -208,6 +208,7 @@ class Engine:
 
     def discard(self) -> None:
         """Throws away the gradients of the step that is under way, on all ranks alike."""
+        plan = self.planned.plan if self.planned and self.complete else None
         if self.number is not None and self.complete:
             if late := self._installed.late:
                 gated = discard(late, self._inner, self.scales)
@@ -220,7 +221,7 @@ class Engine:
         self._observer.collector.reset()
         self._installed.reset_stock()
         self.clock.boundary()
-        self._pilot.skip_step()
+        self._pilot.skip_step(plan)
 
     def recover(self) -> None:
         """Other parameters are about to be loaded: nothing from before may reach them."""
@@ -240,8 +241,7 @@ class Engine:
 
     def forget(self) -> None:
         """Horovod is new, or its queue failed: what was agreed and what is in flight is void."""
-        self.dropped += self.unapplied
-        self._unapplied = False
+        self.dropped, self._unapplied = self.dropped + self.unapplied, False
         self._drop_plan()
         self._installed.remove_stock()
         self.number = None

@@ -19,7 +19,7 @@ import torch
 from deft_horovod import policies
 from deft_horovod.comparison import STOCK
 from deft_horovod.plan import Plan
-from deft_horovod.policies.limits import limits, within
+from deft_horovod.policies.limits import limits, narrowed, within
 from deft_horovod.policies.memory import Memory
 from deft_horovod.profile import LinkCost, Profile
 from deft_horovod.runtime.agreement import Agreement, largest
@@ -39,6 +39,7 @@ from deft_horovod.runtime.prediction import possible
 from deft_horovod.runtime.profiler import Profiler
 from deft_horovod.runtime.rate_watch import RateWatch
 from deft_horovod.runtime.stats import StepClock
+from deft_horovod.runtime.thrown_away import ThrownAway
 from deft_horovod.runtime.tracer import Tracer
 from deft_horovod.runtime.trials import comparison
 from deft_horovod.runtime.verdict import lateness_text, verdict
@@ -73,6 +74,7 @@ class Pilot:
         self._reasons: Counter[str] = Counter()
         self._tracer: Tracer | None = None
         self._guard: Guard | None = None
+        self._thrown_away = ThrownAway()
         self._rate = RateWatch(inner, task, scales)
         self._warned = False  # that updates may come late
 
@@ -93,15 +95,10 @@ class Pilot:
         return self._task_of(self.leg)
 
     def _task_of(self, leg: Leg) -> Task:
-        config = self._whole_task.config
-        allowed = limits(leg.policy, config)
-        now = {
-            "max_delay": allowed.max_delay if leg.late else 0,
-            "max_merge": allowed.max_merge if leg.late else 1,
-        }
+        whole, sums = self._whole_task, leg.late and self._thrown_away.sums
+        now = narrowed(whole.config, leg.policy, late=leg.late, sums=sums)
         name = self._plain if leg.policy == STOCK and self._measures else leg.policy
-        policy = self._memory.of(policies.get(name))
-        return replace(self._whole_task, policy=policy, config=config.model_copy(update=now))
+        return replace(whole, policy=self._memory.of(policies.get(name)), config=now)
 
     @property
     def impatient(self) -> bool:
@@ -180,10 +177,12 @@ class Pilot:
         if self._tracer is not None:
             self._tracer.updated()
 
-    def skip_step(self) -> None:
+    def skip_step(self, plan: Plan | None) -> None:
         """The gradients of this step were thrown away."""
         if self._profiler is not None:
             self._profiler.skip_step()
+        if self._thrown_away.one_more(plan) and not self._whole_task.config.plan_file:
+            self.due = self._asked = True
 
     def boundary(
         self,

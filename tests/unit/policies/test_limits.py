@@ -3,7 +3,7 @@ import pytest
 from deft_horovod import policies
 from deft_horovod.config import Config
 from deft_horovod.errors import ConfigError
-from deft_horovod.policies.limits import budget, limits, shares
+from deft_horovod.policies.limits import budget, limits, narrowed, shares
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,9 @@ def test_only_who_does_not_choose_a_policy_has_a_budget():
         if name != "auto":
             assert budget(name, Config()) is None
             assert budget(name, Config(accuracy_budget=0.0)) == 0.0
+
+
+@pytest.mark.parametrize(("late", "sums"), [(True, True), (True, False), (False, False)])
+def test_less_may_be_allowed_for_now(late, sums):
+    now = limits("deft", narrowed(Config(max_merge=3), "deft", late=late, sums=sums))
+    assert (now.max_delay, now.max_merge) == (int(late), 3 if sums else 1)
