@@ -53,7 +53,7 @@ def stalling(folder: Path, over: threading.Event) -> None:
 
 def losing(folder: Path, over: threading.Event) -> None:
     """The link is gone, until the job is over in the eyes of its ranks."""
-    while not any(folder.glob("ready.*")):
+    while not any(folder.glob("ready.[0-9]")):
         if over.wait(0.05):
             return
     pull(carries=False)

@@ -30,8 +30,9 @@ _RAISED = {
 def note_time(what: str = "fault") -> None:
     """When the fault happened, or its error, for the test."""
     path = Path(os.environ["PARALLEL_RESULTS"]) / what
-    path.with_suffix(".tmp").write_text(repr(time.time()))
-    path.with_suffix(".tmp").replace(path)
+    temporary = path.with_name(f"{what}.{os.getpid()}.tmp")
+    temporary.write_text(repr(time.time()))
+    temporary.replace(path)
 
 
 def _die(*_: Any) -> None:
