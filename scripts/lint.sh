@@ -51,6 +51,7 @@ lint_python() {
   check "mypy" mypy --strict -p deft_horovod
   check "mypy scripts" mypy --strict scripts/horovod_source.py scripts/horovod_wheel.py \
     scripts/check_rules.py scripts/accelerator.py scripts/bench.py scripts/bench_arms.py \
+    scripts/bench_baseline.py scripts/campaign*.py scripts/soak.py \
     scripts/bench_picture.py scripts/bench_predicted.py scripts/bench_ranks.py \
     scripts/bench_prediction.py scripts/bench_report.py scripts/bench_rivals.py \
     scripts/bench_target.py scripts/target_*.py \
