@@ -211,7 +211,9 @@ def draw(seed: int) -> Script:
         uneven=uneven,
         events=(),
     )
-    events = tuple(sorted(_events(r, script), key=lambda e: (e.step, e.kind, e.place)))
+    # What is loaded was saved before, be it in the same step.
+    order = sorted(_events(r, script), key=lambda e: (e.step, e.kind == "load", e.kind, e.place))
+    events = tuple(order)
     return Script(**{**script.__dict__, "events": events})
 
 

@@ -35,6 +35,9 @@ def test_events_are_inside_the_script_and_possible(seed: int) -> None:
     kinds = {event.kind for event in script.events}
     assert ("save" in kinds) == ("load" in kinds)
     assert ("freeze" in kinds) == ("unfreeze" in kinds)
+    if "save" in kinds:
+        order = [event.kind for event in script.events if event.kind in ("save", "load")]
+        assert order == ["save", "load"]
     if script.closure:
         assert not kinds & {"discard", "freeze", "nan gradient"}
 
