@@ -181,11 +181,10 @@ def draw(seed: int) -> Script:
     plain = closure or ledger
     scaler = "none" if closure else r.choice(SCALERS)
     dtype = _dtype(r, family, policy, scaler)
-    uneven = (
-        tuple(r.sample(range(7), RANKS))
-        if r.random() < 0.12 and family != "gan" and scaler == "none"
-        else ()
-    )
+    joins = r.random() < 0.12 and family != "gan" and scaler == "none"
+    uneven = tuple(r.sample(range(7), RANKS)) if joins else ()
+    if policy == "dear":
+        uneven = ()  # Horovod's reduce-scatter does not know join()
     schedule = "none" if plain or uneven else r.choice(SCHEDULES)
     steps = r.randint(FEWEST_STEPS, MOST_STEPS)
     script = Script(
