@@ -51,7 +51,7 @@ ACCEPTED: Final[dict[str, Difference]] = {
     ),
     "steps.gradients_kept": Difference(
         {"unchanged": False},
-        "p.grad is a view of the buffer that travels; who wants to keep it clones it",
+        "p.grad is a view of the buffer that travels; clone it to keep it",
         policies=("bucket", "least_stale"),
         sometimes=("auto",),
     ),
