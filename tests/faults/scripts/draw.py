@@ -297,7 +297,7 @@ def _possible(script: Script, event: Event) -> bool:
         inside = event.place in ("after forward", "between passes", "after backward")
         outside = ("discard", "flush before step", "freeze", "unfreeze")
         return not inside and event.kind not in outside and not event.kind.startswith("raise")
-    if script.family == "gan":
+    if script.family == "gan" or script.policy == "by_hand":  # a plan's file is of one model
         return event.kind not in ("freeze", "unfreeze")
     return True
 
