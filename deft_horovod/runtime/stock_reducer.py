@@ -181,7 +181,7 @@ class StockReducer:
             if gradient.is_sparse:
                 sparse = average if average.is_sparse else average.to_sparse()
                 tensor.grad = sparse.to(gradient.dtype)
-            elif gradient.is_contiguous():
+            elif gradient.is_contiguous() and gradient.dtype == average.dtype:
                 gradient.set_(average)
             else:
                 gradient.copy_(average)
@@ -214,8 +214,9 @@ def _link_of(channel: Channel) -> native.Link | None:
 
 
 def _dense(gradient: torch.Tensor) -> torch.Tensor:
-    # Horovod's calls refuse other layouts, such as channels_last.
-    return (gradient.to_dense() if gradient.is_sparse else gradient).contiguous()
+    # Horovod refuses other layouts, such as channels_last, and does not know bfloat16.
+    dense = (gradient.to_dense() if gradient.is_sparse else gradient).contiguous()
+    return dense.float() if dense.dtype == torch.bfloat16 else dense
 
 
 def _gradient(tensor: torch.Tensor) -> torch.Tensor:
