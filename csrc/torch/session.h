@@ -55,8 +55,9 @@ class Session final : public GradientSink, public std::enable_shared_from_this<S
   [[nodiscard]] std::optional<std::size_t> wait(const std::vector<Due>& dues,
                                                 std::chrono::microseconds timeout);
   // Sets p.grad of every parameter whose gradient lies in these generations: to zero where no rank
-  // had one, as Horovod does, but for a parameter that does not train any more. Returns whether any rank asks for attention in them: the
-  // same answer on every rank, from the headers that have to be read anyway.
+  // had one, as Horovod does, but for a parameter that does not train any more. Returns whether any
+  // rank asks for attention in them: the same answer on every rank, from the headers that have to
+  // be read anyway.
   bool install(const std::vector<Due>& dues);
   // Sets p.grad to what will hold the averages of these generations once they have arrived.
   void show(const std::vector<Due>& dues);

@@ -61,11 +61,23 @@ class LossScales:
             self._shown.grad = None
             self._shown = None
 
-    def unscale_boundary(self, reducer: PlannedReducer, scale: torch.Tensor | None) -> None:
+    def unscale_boundary(
+        self,
+        reducer: PlannedReducer,
+        scale: torch.Tensor | None,
+        everyone: Iterable[torch.Tensor],
+    ) -> None:
         """The scaler has looked at ``p.grad``, and tells the scale of the step that has ended
-        unless it has unscaled by it already."""
+        unless it has unscaled by it already. `everyone`: of the optimizer's parameters, those that
+        have gone the stock way in this step have its scale."""
         if scale is not None:
             self.note(reducer.session.step - 1, scale)
+        due = {id(reducer.members[slot].tensor) for slot in reducer.members_of(reducer.boundary)}
+        rest = [t for t in everyone if t.grad is not None and id(t) not in due]
+        for tensor in rest:
+            if tensor.grad is not None and scale is not None:
+                tensor.grad.div_(float(scale))
+        _clear(tensor for tensor in rest if not _is_finite(tensor))
         reducer.dropped += self.unscale(reducer, reducer.boundary)
 
     def unscale(self, reducer: PlannedReducer, dues: Sequence[native.Due]) -> int:
@@ -75,7 +87,7 @@ class LossScales:
         at_boundary = dues is reducer.boundary and self._unscaled == reducer.session.step - 1
         dropped = 0 if at_boundary else self._divide(reducer, dues, 1.0)
         for tensors in _by_generation(reducer, dues):
-            if not all(bool(t.grad.isfinite().all()) for t in tensors if t.grad is not None):
+            if not all(map(_is_finite, tensors)):
                 dropped += 1
                 _clear(tensors)
         return dropped
@@ -113,6 +125,14 @@ def _by_generation(
         slots = sorted(reducer.members_of([due]) - done)
         done.update(slots)
         yield [reducer.members[slot].tensor for slot in slots]
+
+
+def _is_finite(tensor: torch.Tensor) -> bool:
+    gradient = tensor.grad
+    if gradient is None:
+        return True
+    values = gradient.coalesce().values() if gradient.is_sparse else gradient
+    return bool(values.isfinite().all())
 
 
 def _clear(tensors: Iterable[torch.Tensor]) -> None:

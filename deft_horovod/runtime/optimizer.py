@@ -265,7 +265,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def _unscale(self, engine: Engine) -> None:
         engine.scales.hide()
         if "found_inf" in self.__dict__ and engine.planned is not None:  # a GradScaler is at work
-            engine.scales.unscale_boundary(engine.planned, self.__dict__.get("grad_scale"))
+            everyone = (p for group in self.inner.param_groups for p in group["params"])
+            scale = self.__dict__.get("grad_scale")
+            engine.scales.unscale_boundary(engine.planned, scale, everyone)
 
     def _after_step(self) -> None:
         if self._engine is not None:

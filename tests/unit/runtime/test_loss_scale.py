@@ -99,7 +99,7 @@ def test_a_script_that_unscales_finds_gradients_of_its_own_scale():
     scales.meet(reducer, call)  # looks once more
     for member in reducer.members:
         member.tensor.grad /= 4.0  # as the scaler does
-    scales.unscale_boundary(reducer, None)
+    scales.unscale_boundary(reducer, None, [])
     assert [m.tensor.grad.tolist() for m in reducer.members] == [[4.0] * 3, [8.0] * 3]
     assert reducer.dropped == 0
 
@@ -110,9 +110,25 @@ def test_an_overflow_survives_until_the_scaler_has_seen_it():
     scales = scales_of((5, 2.0))
     scales.meet(reducer, ScalerCall(Scaler(4.0), unscales=True))
     assert not reducer.members[0].tensor.grad.isfinite().any()
-    scales.unscale_boundary(reducer, None)
+    scales.unscale_boundary(reducer, None, [])
     assert reducer.members[0].tensor.grad is None
     assert reducer.dropped == 1
+
+
+def test_what_has_gone_the_stock_way_has_the_scale_of_this_step():
+    reducer = Reducer(8.0)
+    reducer.boundary = [Due([0], 5, 5)]
+    scales = scales_of((5, 2.0))
+    dense, sparse, infinite, unused = (Member(value).tensor for value in (4.0, 4.0, 1.0, 0.0))
+    sparse.grad = sparse.grad.to_sparse()
+    infinite.grad[1] = float("inf")
+    unused.grad = None
+    everyone = [reducer.members[0].tensor, dense, sparse, infinite, unused]
+    scales.unscale_boundary(reducer, torch.tensor(4.0), everyone)
+    assert reducer.members[0].tensor.grad.tolist() == [4.0] * 3
+    assert dense.grad.tolist() == sparse.grad.to_dense().tolist() == [1.0] * 3
+    assert infinite.grad is None
+    assert unused.grad is None
 
 
 def test_what_is_shown_to_the_scaler_is_taken_back():
