@@ -17,11 +17,8 @@ class ConfigError(DeftError, ValueError):
 
 
 class NotSupportedError(DeftError, ValueError):
-    """A combination that this package refuses; the message names the alternatives."""
-
-
-class NotInitialisedError(DeftError, ValueError):
-    """Horovod was not initialised before it was needed."""
+    """A combination that this package refuses, or a call before Horovod is initialised; the message
+    names the alternatives."""
 
 
 class AgreementError(DeftError, RuntimeError):

@@ -12,7 +12,7 @@ import torch
 
 from deft_horovod import policies
 from deft_horovod.config import Config
-from deft_horovod.errors import NotInitialisedError, NotSupportedError, explain
+from deft_horovod.errors import NotSupportedError, explain
 from deft_horovod.runtime import optimizer as wrapper
 from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.coupling import is_partial, require_partial
@@ -131,7 +131,7 @@ def _check_policy(task: Task, optimizer: torch.optim.Optimizer) -> None:
 
 def _require_init() -> None:
     if not stock.is_initialized():
-        raise NotInitialisedError(
+        raise NotSupportedError(
             explain(
                 "Horovod is not initialised",
                 expected="hvd.init() before DistributedOptimizer",

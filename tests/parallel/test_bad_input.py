@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(120)
 
 # case: the error, and what its message says
 REFUSED = {
-    "not initialised": ("NotInitialisedError", ["hvd.init()", "not initialised"]),
+    "not initialised": ("NotSupportedError", ["hvd.init()", "not initialised"]),
     "missing": ("ConfigError", ["not in named_parameters", "1 without a name", "shape (2,)"]),
     "duplicate": ("ConfigError", ["must be unique", "'same'", "prefix"]),
     "unnamed": ("ConfigError", ["tuples (name, parameter)", "Parameter", "named_parameters()"]),
