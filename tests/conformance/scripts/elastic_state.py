@@ -1,18 +1,11 @@
-"""``hvd.elastic`` without failures: states, handlers and samplers; what run() catches."""
+"""``hvd.elastic`` without failures: states, handlers and samplers; what run() does not catch."""
 
 from __future__ import annotations
 
-import itertools
-import os
-import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import torch
 from harness import main
-from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
 from material import (
     backward,
     network,
@@ -27,25 +20,6 @@ from material import (
 from torch.utils.data import DataLoader, TensorDataset
 
 SAMPLES_EACH, ROWS = 8, 2
-
-
-_resets = itertools.count()
-
-
-def _after_all_have_left(size: int, init: Callable[[], None]) -> Callable[[], None]:
-    """Horovod's launcher forgets addresses once all ranks have left. A rank that is back before
-    that has its new one forgotten, too, and the others wait for it in vain."""
-
-    def wait_and_init() -> None:
-        number, folder = next(_resets), Path(os.environ["PARALLEL_RESULTS"])
-        (folder / f"left.{number}.{os.environ['HOROVOD_RANK']}").touch()
-        deadline_s = time.monotonic() + 60
-        while len(list(folder.glob(f"left.{number}.*"))) < size:
-            assert time.monotonic() < deadline_s, "another rank has not left Horovod within 60 s"
-            time.sleep(0.01)
-        init()
-
-    return wait_and_init
 
 
 def _different(hvd: Any) -> Any:
@@ -212,9 +186,7 @@ def _interrupted(hvd: Any, errors: list[Exception]) -> dict[str, Any]:
                 kept.commit()
         return "done"
 
-    patient = _after_all_have_left(hvd.size(), hvd.elastic.init)
-    with mock.patch.object(hvd.elastic, "init", patient):
-        returned = run(kept)
+    returned = run(kept)
     return {
         "returned": returned,
         "calls": calls,
@@ -222,24 +194,6 @@ def _interrupted(hvd: Any, errors: list[Exception]) -> dict[str, Any]:
         "step": kept.step,
         **trained(hvd, model, optimizer),
     }
-
-
-def case_error_of_horovod(hvd: Any) -> dict[str, Any]:
-    """HorovodInternalError: back to the last commit, reset, callbacks, sync."""
-    return _interrupted(hvd, [HorovodInternalError("injected")])
-
-
-def case_hosts_updated(hvd: Any) -> dict[str, Any]:
-    """HostsUpdatedInterrupt: goes on from where it is, after a reset; with and without sync."""
-    return {str(skip): _interrupted(hvd, [HostsUpdatedInterrupt(skip)]) for skip in (False, True)}
-
-
-def case_several_errors(hvd: Any) -> dict[str, Any]:
-    """One error after the other."""
-    return _interrupted(
-        hvd,
-        [HorovodInternalError("one"), HostsUpdatedInterrupt(False), HorovodInternalError("two")],
-    )
 
 
 def case_other_errors(hvd: Any) -> dict[str, Any]:
