@@ -154,19 +154,7 @@ def case_batch_normalisation_and_dropout(policy: str) -> None:
         torch.manual_seed(3)  # both models drop the same
         return loss_of(model, batch)
 
-    twins = Twins(policy, _seeded(make))
-    data = Data()
-    for _ in range(STEPS):
-        batch = data.next()
-        for model, optimizer in twins:
-            optimizer.zero_grad()
-            loss(model, batch).backward()
-            optimizer.step()
-    for a, b in zip(twins.model.buffers(), twins.reference.buffers(), strict=True):
-        assert torch.equal(a, b)
-    twins.optimizer.flush()
-    for a, b in zip(twins.model.parameters(), twins.reference.parameters(), strict=True):
-        assert torch.equal(a, b)
+    _train(Twins(policy, _seeded(make)), loss)
 
 
 def case_attention_over_tied_weights(policy: str) -> None:

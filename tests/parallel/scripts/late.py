@@ -152,7 +152,7 @@ def case_discarding_a_step_voids_its_generation_only() -> None:
     job.reference.train(3)
     loss_of(job.model, job.data.next()).backward()
     job.optimizer.zero_grad()  # thrown away; what the step before sent is applied
-    _skip_a_step(job.reference)
+    skip_a_step(job.reference)
     job.train(2)
     job.reference.train(2)
     job.check("after a discarded step")
@@ -160,7 +160,7 @@ def case_discarding_a_step_voids_its_generation_only() -> None:
     job.optimizer.flush()
 
 
-def _skip_a_step(reference: Reference) -> None:
+def skip_a_step(reference: Reference) -> None:
     for data in reference.data:
         data.next()
     for i, p in enumerate(reference.model.parameters()):

@@ -10,8 +10,8 @@ from typing import Any
 import horovod.torch as stock
 import torch
 from device import DEVICE
-from late import DELAYED, FORWARD, MERGED, MIXED, STEPS, Job
-from late_plans import Late, LateJob, Reference, plan_of, saved, sgd
+from late import DELAYED, FORWARD, MERGED, MIXED, STEPS, Job, skip_a_step
+from late_plans import Late, LateJob, plan_of, saved, sgd
 from torch import nn
 from training import Data, assert_equal_models, equal_on_all_ranks, loss_of, mlp
 from twins import SIZES, main
@@ -27,16 +27,6 @@ APART = [
     Late(delay=1),
     Late(delay=2),
 ]
-
-
-def skip_a_step(reference: Reference) -> None:
-    """The gradients of a step are lost; what is due from before is applied."""
-    for data in reference.data:
-        data.next()
-    for i, p in enumerate(reference.model.parameters()):
-        p.grad = reference.due.pop((i, reference.step), None)
-    reference.optimizer.step()
-    reference.step += 1
 
 
 def _thrown_away(before_clearing: Callable[[Any], None]) -> None:
