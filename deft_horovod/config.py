@@ -18,8 +18,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.fields import FieldInfo
 from typing_extensions import Self
 
+from deft_horovod.base.size import exact_size_text, parse_size
 from deft_horovod.errors import ConfigError, explain
-from deft_horovod.size import exact_size_text, parse_size
 
 # In the registry under these names; the registry itself stands above the configuration.
 POLICIES: Final = (

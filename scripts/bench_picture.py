@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from bench_arms import KINDS
 from bench_rivals import EXACT, OURS, Cell, of_best, of_best_exact, step_ms
 
-from deft_horovod.drawing import new_figure
+from deft_horovod.picture.figure import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

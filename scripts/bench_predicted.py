@@ -24,8 +24,8 @@ from bench_arms import KINDS
 from workloads import WORKLOADS
 
 from deft_horovod import policies
+from deft_horovod.base.parameter import Parameter
 from deft_horovod.config import Config
-from deft_horovod.parameter import Parameter
 from deft_horovod.policies import Request
 from deft_horovod.profile import HOROVOD_LINK, LinkCost, LinkProfile, Profile
 from deft_horovod.simulate.outlook import step_us

@@ -24,8 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from deft_horovod import policies  # noqa: E402
+from deft_horovod.base.parameter import Parameter  # noqa: E402
 from deft_horovod.config import Config  # noqa: E402
-from deft_horovod.parameter import Parameter  # noqa: E402
 from deft_horovod.profile import Profile  # noqa: E402
 from deft_horovod.runtime.gradient_watch import GradientWatch  # noqa: E402
 from deft_horovod.runtime.members import Member  # noqa: E402

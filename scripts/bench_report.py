@@ -17,7 +17,7 @@ from bench_arms import KINDS
 from bench_rivals import of_best, of_best_exact
 from workloads import WORKLOADS
 
-from deft_horovod.drawing import picture
+from deft_horovod.picture.figure import picture
 
 Result = dict[str, Any]  # of one process run
 Cell = dict[str, Any]  # one model, one number of hosts, one ratio

@@ -18,12 +18,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from deft_horovod.solver.exact import improve  # noqa: E402
-from deft_horovod.solver.greedy import choose_greedily  # noqa: E402
-from deft_horovod.solver.grid import make_grid  # noqa: E402
-from deft_horovod.solver.options import make_options  # noqa: E402
+from deft_horovod.solver.least_stale.exact import improve  # noqa: E402
+from deft_horovod.solver.least_stale.greedy import choose_greedily  # noqa: E402
+from deft_horovod.solver.least_stale.link_time import make_grid  # noqa: E402
+from deft_horovod.solver.least_stale.message_order import sequence  # noqa: E402
+from deft_horovod.solver.least_stale.options import make_options  # noqa: E402
 from deft_horovod.solver.problem import Item, Limits, Problem  # noqa: E402
-from deft_horovod.solver.sequence import sequence  # noqa: E402
 
 LIMIT_S = 1.0
 STEP_US = 200_000.0

@@ -19,9 +19,9 @@ from convergence_lateness import Arm
 from convergence_report import Cell, Outcomes, Setting, by_setting
 from convergence_tasks import TASKS
 
-from deft_horovod.judgement import DEFAULT_BUDGET
 from deft_horovod.plan import Staleness
-from deft_horovod.solver.preserver import Gradients, Lateness, cost, lateness
+from deft_horovod.preserver.budget import DEFAULT_BUDGET
+from deft_horovod.preserver.cost import Gradients, Lateness, cost, lateness
 
 _JUDGED: Final = ("none", "own_and_previous", "local")
 _WORST: Final = 1000.0  # a loss; diverged runs count as this

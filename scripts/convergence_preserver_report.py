@@ -16,7 +16,7 @@ from convergence_preserver import (
 )
 from convergence_report import Outcomes, verdict
 
-from deft_horovod.judgement import DEFAULT_BUDGET
+from deft_horovod.preserver.budget import DEFAULT_BUDGET
 
 _LITTLE: Final = 0.02  # of the loss; a smaller mean increase is no harm
 _INTRODUCTION: Final = f"""\

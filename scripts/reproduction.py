@@ -15,11 +15,11 @@ from typing import Any
 from workloads import Workload
 
 from deft_horovod import policies
+from deft_horovod.base.parameter import Parameter
 from deft_horovod.config import Config
-from deft_horovod.parameter import Parameter
 from deft_horovod.plan import Plan
 from deft_horovod.policies import Policy, Request
-from deft_horovod.policies.wfbp import Wfbp
+from deft_horovod.policies.published.wfbp import Wfbp
 from deft_horovod.profile import LinkCost, Profile
 from deft_horovod.simulate.cluster import Cluster, on_cluster
 from deft_horovod.simulate.outlook import Outlook, Scenario

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from deft_horovod.drawing import new_figure
+from deft_horovod.picture.figure import new_figure
 
 _MARGIN: Final = 0.01  # above stock Horovod's final loss
 _TITLES: Final = MappingProxyType(

@@ -8,11 +8,11 @@ from typing import Any, Final
 import click
 
 from deft_horovod import policies
-from deft_horovod.cli.comparison_table import rendered, to_data
 from deft_horovod.cli.output import Output
 from deft_horovod.cli.question import Question
 from deft_horovod.comparison import STOCK, Comparison
-from deft_horovod.comparison_text import verdict
+from deft_horovod.comparison.table import rendered, to_data
+from deft_horovod.comparison.text import verdict
 from deft_horovod.config import Config
 
 _RANK: Final = "deft_horovod.cli.compared_script"

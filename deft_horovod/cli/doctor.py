@@ -17,8 +17,8 @@ from deft_horovod.cli.job import INTERRUPTED, run_job
 from deft_horovod.cli.output import Output, output_options
 from deft_horovod.cli.question import launcher
 from deft_horovod.config import Config
-from deft_horovod.diagnosis import Finding, diagnose
-from deft_horovod.machine import Checkup
+from deft_horovod.doctor.diagnosis import Finding, diagnose
+from deft_horovod.doctor.machine import Checkup
 
 _RANK: Final = "deft_horovod.cli.doctor_rank"
 _SIGNS: Final = {"problem": "problem", "note": "could be better", "ok": "ok"}

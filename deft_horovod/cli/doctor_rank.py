@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from deft_horovod.config import Config
+from deft_horovod.doctor.machine import Checkup, this_machine
 from deft_horovod.errors import BuildMismatchError
-from deft_horovod.machine import Checkup, this_machine
 
 ANSWER: Final = "checkup.json"
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
+from deft_horovod.base.parameter import WIRES, Parameter
 from deft_horovod.config import Config
 from deft_horovod.errors import NotSupportedError, PlanError, explain
-from deft_horovod.parameter import WIRES, Parameter
 from deft_horovod.plan import Plan
 from deft_horovod.policies.base import Request
 from deft_horovod.profile import Profile

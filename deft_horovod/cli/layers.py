@@ -9,11 +9,11 @@ from typing import Any, Final
 import click
 from rich.table import Table
 
+from deft_horovod.base.size import size_text
 from deft_horovod.cli.inputs import ProfileFile, parameters_of
 from deft_horovod.cli.output import Output, output_options
-from deft_horovod.layer_table import LayerRow, LayerTable, layer_table
 from deft_horovod.profile import Profile
-from deft_horovod.size import size_text
+from deft_horovod.profile.layer_table import LayerRow, LayerTable, layer_table
 
 _MS: Final = 1e-3
 _FIRST: Final[Mapping[str, Any]] = MappingProxyType(

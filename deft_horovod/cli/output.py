@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import click
 from rich.console import Console, RenderableType
 
-from deft_horovod.drawing import FORMATS
+from deft_horovod.picture.figure import FORMATS
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

@@ -12,13 +12,13 @@ from deft_horovod import policies
 from deft_horovod.cli.inputs import ProfileFile, request_of
 from deft_horovod.cli.output import Output, output_options, plot_option, write
 from deft_horovod.config import Config
-from deft_horovod.drawing import picture
 from deft_horovod.errors import NotSupportedError
-from deft_horovod.judgement import affordable_text
+from deft_horovod.picture.figure import picture
+from deft_horovod.picture.timeline import draw
 from deft_horovod.plan import Plan
-from deft_horovod.plan_picture import draw
+from deft_horovod.preserver.judgement import affordable_text
 from deft_horovod.profile import Profile
-from deft_horovod.solver.prediction import predict
+from deft_horovod.solver.predict.prediction import predict
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

@@ -20,13 +20,13 @@ from typing import Any, ClassVar, Final, Generic
 import click
 
 from deft_horovod import script
+from deft_horovod.base.size import size_text
 from deft_horovod.cli.outcome import Outcome, tell_progress
 from deft_horovod.cli.output import write
 from deft_horovod.config import Config
 from deft_horovod.runtime.job_request import Answer, JobRequest, Subject
 from deft_horovod.runtime.job_request import Answered as ScriptOver
 from deft_horovod.runtime.world import world
-from deft_horovod.size import size_text
 
 _PROGRESS_S: Final = 0.2
 _INTERRUPTED: Final = 130

@@ -16,12 +16,12 @@ from deft_horovod.cli.plan import limit_options, planned
 from deft_horovod.comparison import Comparison
 from deft_horovod.errors import PlanError, explain
 from deft_horovod.plan import Plan
-from deft_horovod.plan_file import require_fit
+from deft_horovod.plan.file import require_fit
 from deft_horovod.profile import Profile
+from deft_horovod.report.basics.findings import Subject, findings
 from deft_horovod.report.data import report_data
-from deft_horovod.report.findings import Subject, findings
-from deft_horovod.report.headline import verdict_text
 from deft_horovod.report.page import page
+from deft_horovod.report.parts.headline import verdict_text
 
 _DEFAULT_POLICY: Final = "least_stale"
 _DEFAULT_PAGE: Final = Path("report.html")

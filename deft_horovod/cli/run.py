@@ -11,8 +11,8 @@ from deft_horovod.cli.inputs import parameters_of
 from deft_horovod.cli.layers import summary
 from deft_horovod.cli.output import Output
 from deft_horovod.cli.question import Question
-from deft_horovod.layer_table import layer_table
 from deft_horovod.profile import Profile
+from deft_horovod.profile.layer_table import layer_table
 
 _RANK: Final = "deft_horovod.cli.profiled_script"
 

@@ -14,16 +14,16 @@ from rich.progress import Progress
 from rich.table import Table
 
 from deft_horovod import policies
+from deft_horovod.base.rate import parse_rate
 from deft_horovod.cli.inputs import ProfileFile, request_of
 from deft_horovod.cli.lists import CommaList
 from deft_horovod.cli.output import Output, output_options, plot_option, write
-from deft_horovod.cli.scaling_picture import draw
 from deft_horovod.config import Config
-from deft_horovod.drawing import picture, require_matplotlib
 from deft_horovod.errors import ConfigError
+from deft_horovod.picture.figure import picture, require_matplotlib
+from deft_horovod.picture.scaling import draw
 from deft_horovod.policies import Policy, Request
 from deft_horovod.profile import Profile
-from deft_horovod.rate import parse_rate
 from deft_horovod.simulate.cluster import FEWEST_RANKS, LATENCY_US, MOST_RANKS, Cluster
 from deft_horovod.simulate.outlook import Outlook, Scenario
 

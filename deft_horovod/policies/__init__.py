@@ -10,20 +10,20 @@ from deft_horovod.errors import ConfigError, explain
 from deft_horovod.policies.auto import Auto
 from deft_horovod.policies.base import Parameter, Policy, Request
 from deft_horovod.policies.bucket import Bucketed
-from deft_horovod.policies.bytescheduler import ByteScheduler
-from deft_horovod.policies.covap import Covap
-from deft_horovod.policies.dcredit import DCredit
-from deft_horovod.policies.ddp import Ddp
-from deft_horovod.policies.dear import Dear
 from deft_horovod.policies.deft import Deft
 from deft_horovod.policies.least_stale import LeastStale
-from deft_horovod.policies.mgwfbp import MgWfbp
-from deft_horovod.policies.p3 import P3
 from deft_horovod.policies.priority import Priority
-from deft_horovod.policies.sapipe import SaPipe
+from deft_horovod.policies.published.bytescheduler import ByteScheduler
+from deft_horovod.policies.published.covap import Covap
+from deft_horovod.policies.published.dcredit import DCredit
+from deft_horovod.policies.published.ddp import Ddp
+from deft_horovod.policies.published.dear import Dear
+from deft_horovod.policies.published.mgwfbp import MgWfbp
+from deft_horovod.policies.published.p3 import P3
+from deft_horovod.policies.published.sapipe import SaPipe
+from deft_horovod.policies.published.usbyte import UsByte
+from deft_horovod.policies.published.wfbp import Wfbp
 from deft_horovod.policies.stock import Stock
-from deft_horovod.policies.usbyte import UsByte
-from deft_horovod.policies.wfbp import Wfbp
 
 __all__ = ["Parameter", "Policy", "Request", "get", "registry"]
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from deft_horovod.base.parameter import Parameter
 from deft_horovod.config import Config
-from deft_horovod.contents import contents
 from deft_horovod.errors import NotSupportedError, PlanError, explain
-from deft_horovod.parameter import Parameter
 from deft_horovod.plan import Bucket, Generation, Link, Plan, Slot, Task
+from deft_horovod.plan.contents import contents
 from deft_horovod.profile import HOROVOD_LINK, Profile
-from deft_horovod.solver.layout import Layout
+from deft_horovod.solver.messages.layout import Layout
 
 __all__ = [
     "Defaults",

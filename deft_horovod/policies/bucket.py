@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from deft_horovod.plan import Plan
 from deft_horovod.policies.base import Defaults, Request, plan_as_ready
-from deft_horovod.solver.fusion import fuse
-from deft_horovod.solver.layout import lay_out, order_with_groups
+from deft_horovod.solver.messages.fusion import fuse
+from deft_horovod.solver.messages.layout import lay_out, order_with_groups
 
 
 class Bucketed(Defaults):

@@ -27,7 +27,7 @@ class Deft(MeasuredPolicy):
 
     def schedule(self, request: Request, link: LinkProfile) -> Plan:  # noqa: ARG002 (all links count)
         # OR-Tools takes a while to load, and most ranks never need it.
-        from deft_horovod.solver.deft import solve
+        from deft_horovod.solver.deft.solve import solve
 
         return solve(self.name, request.parameters, request.profile, _limits(request))
 

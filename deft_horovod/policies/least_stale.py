@@ -13,17 +13,17 @@ from typing import Final
 from deft_horovod.plan import Plan
 from deft_horovod.policies.base import Policy, Request
 from deft_horovod.policies.bucket import Bucketed
-from deft_horovod.policies.bytescheduler import ByteScheduler
-from deft_horovod.policies.dcredit import DCredit
-from deft_horovod.policies.dear import Dear
 from deft_horovod.policies.limits import limits
 from deft_horovod.policies.measured import MeasuredPolicy
-from deft_horovod.policies.mgwfbp import MgWfbp
-from deft_horovod.policies.p3 import P3
 from deft_horovod.policies.priority import Priority
-from deft_horovod.policies.usbyte import UsByte
+from deft_horovod.policies.published.bytescheduler import ByteScheduler
+from deft_horovod.policies.published.dcredit import DCredit
+from deft_horovod.policies.published.dear import Dear
+from deft_horovod.policies.published.mgwfbp import MgWfbp
+from deft_horovod.policies.published.p3 import P3
+from deft_horovod.policies.published.usbyte import UsByte
 from deft_horovod.profile import LinkProfile
-from deft_horovod.solver.least_stale import solve
+from deft_horovod.solver.least_stale.solve import solve
 
 # Exact ones by other rules: none of them shall be predicted to be faster.
 _FUSED: Final[tuple[Policy, ...]] = (Bucketed(), Priority(), MgWfbp())
@@ -48,7 +48,7 @@ class LeastStale(MeasuredPolicy):
 
         def delayed() -> Plan:
             # OR-Tools takes a while to load, and most jobs never need it.
-            from deft_horovod.solver import deft
+            from deft_horovod.solver.deft import solve as deft
 
             return deft.solve(self.name, request.parameters, request.profile, allowed)
 

@@ -7,7 +7,6 @@ from typing import Final
 
 from deft_horovod.config import Config
 from deft_horovod.errors import ConfigError, explain
-from deft_horovod.judgement import DEFAULT_BUDGET
 from deft_horovod.plan import Plan
 from deft_horovod.solver.problem import Limits
 
@@ -23,10 +22,6 @@ _TAKEN_FOR_GRANTED: Final = MappingProxyType(
         "sapipe": Limits(max_delay=1, max_merge=1),
     }
 )
-
-
-# Whoever asks for `auto` does not want to think about accuracy; whoever names a policy has.
-_BUDGETS: Final = MappingProxyType({"auto": DEFAULT_BUDGET})
 # Of these a share may be late as well as all; the others' rules leave no choice.
 _SHARING: Final = ("auto", "least_stale")
 
@@ -73,10 +68,3 @@ def within(plan: Plan, allowed: Limits) -> bool:
 def shares(policy: str) -> bool:
     """Whether it can delay a share of the bytes as well as all."""
     return policy in _SHARING
-
-
-def budget(policy: str, config: Config) -> float | None:
-    """What its late updates may be expected to cost, as a share of the loss; None: no limit."""
-    if config.accuracy_budget is not None:
-        return config.accuracy_budget
-    return _BUDGETS.get(policy)

@@ -9,8 +9,8 @@ from deft_horovod.policies.base import Defaults, Request, refuse_groups
 from deft_horovod.policies.bucket import Bucketed
 from deft_horovod.policies.limits import limits
 from deft_horovod.profile import LinkProfile
-from deft_horovod.solver.bounds import bound_us
-from deft_horovod.solver.prediction import predict
+from deft_horovod.solver.predict.bounds import bound_us
+from deft_horovod.solver.predict.prediction import predict
 
 
 class MeasuredPolicy(Defaults, ABC):

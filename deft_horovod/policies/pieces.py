@@ -14,11 +14,11 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from deft_horovod.plan import Bucket, Generation, Link, Plan, Task
-from deft_horovod.plan_rules import ALIGN_BYTES, MOST_UNFUSED, buffers_needed
+from deft_horovod.plan.rules import ALIGN_BYTES, MOST_UNFUSED, buffers_needed
 from deft_horovod.policies.base import Request
 from deft_horovod.profile import HOROVOD_LINK, LinkProfile, Profile
-from deft_horovod.solver.departure import Message, departures
-from deft_horovod.solver.layout import Layout, Span, lay_out, slot_bytes
+from deft_horovod.solver.messages.layout import Layout, Span, lay_out, slot_bytes
+from deft_horovod.solver.predict.priority_queue import Message, departures
 
 
 @dataclass(frozen=True)

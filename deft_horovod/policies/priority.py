@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from deft_horovod.contents import contents
 from deft_horovod.plan import Bucket, Generation, Link, Plan, Task
+from deft_horovod.plan.contents import contents
 from deft_horovod.policies.base import Defaults, Request, complete_order, refuse_groups
 from deft_horovod.policies.pieces import horovod_link, need_us, use_order
 from deft_horovod.profile import LinkCost, Profile
-from deft_horovod.solver.departure import Message, departures
-from deft_horovod.solver.layout import Layout, lay_out
-from deft_horovod.solver.partition import partition
+from deft_horovod.solver.messages.layout import Layout, lay_out
+from deft_horovod.solver.messages.partition import partition
+from deft_horovod.solver.predict.priority_queue import Message, departures
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from deft_horovod.bucket_rows import bucket_rows
-from deft_horovod.report.findings import Findings
-from deft_horovod.report.headline import headline_text, verdict_text
-from deft_horovod.report.link_fits import residuals
-from deft_horovod.report.provenance import caveats, facts
-from deft_horovod.report.staleness_chart import shares
-from deft_horovod.report.step_chart import step_rows
-from deft_horovod.report.timelines import pictures
+from deft_horovod.plan.rows import bucket_rows
+from deft_horovod.report.basics.findings import Findings
+from deft_horovod.report.parts.headline import headline_text, verdict_text
+from deft_horovod.report.parts.link_fits import residuals
+from deft_horovod.report.parts.provenance import caveats, facts
+from deft_horovod.report.parts.staleness_chart import shares
+from deft_horovod.report.parts.step_chart import step_rows
+from deft_horovod.report.parts.timelines import pictures
 
 
 def report_data(findings: Findings) -> dict[str, Any]:

@@ -6,16 +6,16 @@ from importlib.resources import files
 from typing import Final
 from xml.etree.ElementTree import Element
 
-from deft_horovod.report.findings import Findings
-from deft_horovod.report.headline import headline, headline_text
-from deft_horovod.report.layer_chart import layer_chart
-from deft_horovod.report.link_fits import link_fits
-from deft_horovod.report.markup import document, element
-from deft_horovod.report.plan_table import plan_table
-from deft_horovod.report.provenance import provenance
-from deft_horovod.report.staleness_chart import staleness_chart
-from deft_horovod.report.step_chart import step_chart
-from deft_horovod.report.timelines import timelines
+from deft_horovod.report.basics.findings import Findings
+from deft_horovod.report.basics.markup import document, element
+from deft_horovod.report.parts.headline import headline, headline_text
+from deft_horovod.report.parts.layer_chart import layer_chart
+from deft_horovod.report.parts.link_fits import link_fits
+from deft_horovod.report.parts.plan_table import plan_table
+from deft_horovod.report.parts.provenance import provenance
+from deft_horovod.report.parts.staleness_chart import staleness_chart
+from deft_horovod.report.parts.step_chart import step_chart
+from deft_horovod.report.parts.timelines import timelines
 
 # Whatever the page held, nothing would be fetched or run.
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"

@@ -7,7 +7,7 @@ from typing import Any
 
 import horovod.torch as stock
 
-from deft_horovod.parameter import WIRES
+from deft_horovod.base.parameter import WIRES
 
 
 @dataclass(frozen=True)

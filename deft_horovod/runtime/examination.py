@@ -6,7 +6,7 @@ import horovod.torch as stock
 import torch
 
 from deft_horovod.config import Config
-from deft_horovod.machine import Checkup, this_machine, traffic
+from deft_horovod.doctor.machine import Checkup, this_machine, traffic
 from deft_horovod.profile import LinkProfile
 from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.channel import Channel

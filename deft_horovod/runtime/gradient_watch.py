@@ -14,10 +14,10 @@ from typing import Final
 
 import torch
 
-from deft_horovod.contents import contents
 from deft_horovod.plan import Plan
+from deft_horovod.plan.contents import contents
+from deft_horovod.preserver.cost import Gradients
 from deft_horovod.runtime.members import Member
-from deft_horovod.solver.preserver import Gradients
 
 _PARAMETERS: Final = 64
 _ELEMENTS: Final = 4096  # of each

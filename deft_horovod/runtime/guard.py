@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import horovod.torch as stock
 
-from deft_horovod.judgement import Judgement
 from deft_horovod.plan import Plan
+from deft_horovod.plan.staleness import staleness
 from deft_horovod.policies.base import Policy, Request
-from deft_horovod.policies.limits import budget, limits
-from deft_horovod.policies.preserved import preserved
+from deft_horovod.policies.limits import limits
+from deft_horovod.preserver.budget import budget
+from deft_horovod.preserver.cost import Gradients, affordable_turn, lateness
+from deft_horovod.preserver.judge import preserved
+from deft_horovod.preserver.judgement import Judgement
 from deft_horovod.runtime.gradient_watch import GradientWatch
 from deft_horovod.runtime.planned_reducer import PlannedReducer
-from deft_horovod.solver.preserver import Gradients, affordable_turn, lateness
-from deft_horovod.solver.staleness import staleness
 
 if TYPE_CHECKING:
     from deft_horovod.runtime.planning import Task

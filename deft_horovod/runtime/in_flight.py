@@ -17,7 +17,7 @@ import torch
 
 from deft_horovod.errors import DeftError, explain
 from deft_horovod.plan import Plan
-from deft_horovod.plan_rules import unit_elements
+from deft_horovod.plan.rules import unit_elements
 from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.loss_scale import LossScales
 from deft_horovod.runtime.members import Member

@@ -11,8 +11,8 @@ from typing import ClassVar, Final, Generic, Literal, TypeVar
 
 import torch
 
+from deft_horovod.base.record import Record
 from deft_horovod.config import Config
-from deft_horovod.record import Record
 from deft_horovod.runtime.agreement import Agreement
 
 # What a job is run for: itself, its profile, or a comparison of policies.

@@ -16,13 +16,13 @@ from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 from typing import Final
 
+from deft_horovod.base.record import Microseconds, Part, Record
 from deft_horovod.plan import Op
 from deft_horovod.profile import MEASURED_IN_FLIGHT, LinkCost, LinkProfile, LinkSample
-from deft_horovod.record import Microseconds, Part, Record
+from deft_horovod.profile.link_cost import fit_samples, residual
+from deft_horovod.profile.probe_plan import SMALLEST_BYTES, ProbePlan, probe_plan
 from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.message_stream import Allowance, Link, MessageStream
-from deft_horovod.solver.link_cost import fit_samples, residual
-from deft_horovod.solver.probe_plan import SMALLEST_BYTES, ProbePlan, probe_plan
 
 _LOG: Final = logging.getLogger("deft_horovod")
 _US: Final = 1e6

@@ -17,6 +17,7 @@ import horovod.torch as stock
 import torch
 
 from deft_horovod import policies
+from deft_horovod.base.trace import Line
 from deft_horovod.comparison import STOCK
 from deft_horovod.plan import Plan
 from deft_horovod.policies.limits import limits, narrowed, within
@@ -44,7 +45,6 @@ from deft_horovod.runtime.tracer import Tracer
 from deft_horovod.runtime.trials import comparison
 from deft_horovod.runtime.verdict import lateness_text, verdict
 from deft_horovod.runtime.world import world
-from deft_horovod.trace import Line
 
 _LOG: Final = logging.getLogger("deft_horovod")
 _REPORT_AFTER_STEPS: Final = 10  # with the final plan

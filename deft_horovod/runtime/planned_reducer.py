@@ -15,13 +15,13 @@ import torch
 from deft_horovod.errors import NotSupportedError, explain
 from deft_horovod.plan import Plan
 from deft_horovod.profile import LinkCost
+from deft_horovod.profile.link_cost import Sample, fit_link
 from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.members import Member
 from deft_horovod.runtime.merging import Merging, divide
 from deft_horovod.runtime.stats import StepClock
 from deft_horovod.runtime.waits import Waiter
-from deft_horovod.solver.link_cost import Sample, fit_link
 
 if TYPE_CHECKING:
     from deft_horovod.runtime.gradient_watch import GradientWatch

@@ -10,13 +10,13 @@ import horovod
 import torch
 
 import deft_horovod
+from deft_horovod.base.parameter import Parameter
 from deft_horovod.config import Config
 from deft_horovod.errors import PlanError, explain
-from deft_horovod.judgement import Judgement
-from deft_horovod.parameter import Parameter
 from deft_horovod.plan import Plan
-from deft_horovod.plan_file import require_fit
+from deft_horovod.plan.file import require_fit
 from deft_horovod.policies.base import Policy, Request
+from deft_horovod.preserver.judgement import Judgement
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.channel import Channel

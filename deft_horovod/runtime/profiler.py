@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from deft_horovod.profile import LinkProfile, Profile, Tensor
+from deft_horovod.profile.aggregate import RankReport, aggregate
 from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.gradient_moments import GradientMoments
@@ -28,7 +29,6 @@ from deft_horovod.runtime.observation import Observer
 from deft_horovod.runtime.planning import dtype_name
 from deft_horovod.runtime.rank_report import rank_report
 from deft_horovod.runtime.step_record import Pass, StepRecord, StepTimes, backward_began, step_times
-from deft_horovod.solver.aggregate import RankReport, aggregate
 
 # Beyond these, the oldest step is read and the oldest times are forgotten.
 _UNREAD_STEPS: Final = 64

@@ -9,11 +9,11 @@ import numpy as np
 from torch import nn
 
 from deft_horovod.profile import ModuleProfile
+from deft_horovod.profile.aggregate import RankReport, StageTimes
 from deft_horovod.runtime.members import Member
 from deft_horovod.runtime.moments import Times
 from deft_horovod.runtime.observation import Observer
 from deft_horovod.runtime.step_record import STAGES, StepTimes
-from deft_horovod.solver.aggregate import RankReport, StageTimes
 
 
 def rank_report(

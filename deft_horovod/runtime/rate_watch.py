@@ -13,7 +13,7 @@ from typing import Final
 
 import torch
 
-from deft_horovod.policies.limits import budget
+from deft_horovod.preserver.budget import budget
 from deft_horovod.runtime.agreement import Agreement
 from deft_horovod.runtime.loss_scale import LossScales
 from deft_horovod.runtime.planning import Task

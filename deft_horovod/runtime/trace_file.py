@@ -7,8 +7,8 @@ import weakref
 from collections.abc import Iterable
 from pathlib import Path
 
+from deft_horovod.base.trace import Event, lines_of
 from deft_horovod.errors import ConfigError, explain
-from deft_horovod.trace import Event, lines_of
 
 
 class TraceFile:

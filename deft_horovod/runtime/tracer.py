@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from deft_horovod.contents import contents
+from deft_horovod.base.trace import Event, Line, MessageSpan, StepSpan
 from deft_horovod.plan import Plan
+from deft_horovod.plan.contents import contents, tensor_names
 from deft_horovod.runtime.clock_offset import ClockOffset
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.planned_reducer import PlannedReducer
-from deft_horovod.trace import Event, Line, MessageSpan, StepSpan, tensor_names
 
 _UNSEEN: Final = ("horovod",)  # links, before there is a plan
 _REMEMBERED_STEPS: Final = 64

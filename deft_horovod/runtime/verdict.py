@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from deft_horovod.comparison import STOCK
 from deft_horovod.plan import Plan
+from deft_horovod.plan.staleness_text import bytes_of_step, staleness_text
 from deft_horovod.profile import Profile
-from deft_horovod.staleness_text import bytes_of_step, staleness_text
 
 _MS = 1e-3
 

@@ -20,10 +20,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from deft_horovod.base.rate import rate_text
 from deft_horovod.errors import ConfigError, NotSupportedError, explain
 from deft_horovod.profile import HOROVOD_LINK, LinkCost, LinkProfile, Profile
-from deft_horovod.rate import rate_text
-from deft_horovod.solver.blocks import ASSUMED_COST
+from deft_horovod.solver.messages.blocks import ASSUMED_COST
 
 FEWEST_RANKS: Final = 2
 MOST_RANKS: Final = 1_000_000

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from deft_horovod.plan import Plan
+from deft_horovod.plan.staleness import mean_staleness, staleness, updates_per_step
 from deft_horovod.policies import Policy, Request
 from deft_horovod.policies.limits import limits
 from deft_horovod.policies.stock import Stock
@@ -17,10 +18,9 @@ from deft_horovod.simulate.stock import (
     simulate_handed_over,
     simulate_stock,
 )
-from deft_horovod.solver.bounds import bound_us
+from deft_horovod.solver.predict.bounds import bound_us
+from deft_horovod.solver.predict.timeline import Timeline, simulate
 from deft_horovod.solver.problem import Limits
-from deft_horovod.solver.staleness import mean_staleness, staleness, updates_per_step
-from deft_horovod.solver.timeline import Timeline, simulate
 
 
 @dataclass(frozen=True)

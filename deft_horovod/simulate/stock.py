@@ -17,11 +17,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from deft_horovod.contents import contents
-from deft_horovod.parameter import Parameter
+from deft_horovod.base.parameter import Parameter
 from deft_horovod.plan import Plan
+from deft_horovod.plan.contents import bucket_bytes, contents
 from deft_horovod.profile import LinkCost, Profile
-from deft_horovod.solver.costs import bucket_bytes
 
 CYCLE_US: Final = 1000.0
 FUSION_BYTES: Final = 128 * 1024**2

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from deft_horovod.plan import Generation, Link, Plan, Stage, Task
-from deft_horovod.plan_rules import buffers_needed
+from deft_horovod.plan.rules import buffers_needed
 from deft_horovod.profile import HOROVOD_LINK, MEASURED_IN_FLIGHT
-from deft_horovod.solver.blocks import Blocking
+from deft_horovod.solver.messages.blocks import Blocking
 from deft_horovod.solver.problem import Choice
 
 # Enough that the next messages are negotiated while one travels, few enough that the plan's order

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from deft_horovod.profile import LinkCost, Profile
-from deft_horovod.solver.blocks import Blocking
+from deft_horovod.solver.messages.blocks import Blocking
 
 # Share of the measured stage times that is planned with: messages do not preempt each other, and
 # no step is exactly like the one that was measured.

@@ -7,12 +7,12 @@ needs no cluster: the profile is of a GPT-2 small whose communication takes as l
 
 from __future__ import annotations
 
+from deft_horovod.base.parameter import Parameter
 from deft_horovod.config import Config
-from deft_horovod.parameter import Parameter
 from deft_horovod.policies import Request, get
-from deft_horovod.policies.preserved import preserved
+from deft_horovod.preserver.cost import Gradients
+from deft_horovod.preserver.judge import preserved
 from deft_horovod.profile import LinkCost, Profile
-from deft_horovod.solver.preserver import Gradients
 
 # The embedding is used first, and its gradient is ready last; twelve blocks; 100 ms a step.
 sizes = {"embedding": 39_000_000} | {f"block{i}": 7_000_000 for i in range(12)}

@@ -5,11 +5,11 @@ python docs/examples/deft.py
 
 from __future__ import annotations
 
+from deft_horovod.base.parameter import Parameter
 from deft_horovod.config import Config
-from deft_horovod.parameter import Parameter
 from deft_horovod.policies import Request, get
 from deft_horovod.profile import LinkCost, Profile
-from deft_horovod.solver.prediction import predict
+from deft_horovod.solver.predict.prediction import predict
 
 # Ten equal layers of 4 MB; all of them together take 90 ms and a start-up for each message.
 parameters = tuple(

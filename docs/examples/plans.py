@@ -5,8 +5,8 @@ python docs/examples/plans.py
 
 from __future__ import annotations
 
+from deft_horovod.base.parameter import Parameter
 from deft_horovod.config import Config
-from deft_horovod.parameter import Parameter
 from deft_horovod.plan import Plan
 from deft_horovod.policies import Request, get
 from deft_horovod.profile import LinkCost, Profile

@@ -2,7 +2,7 @@
 
 python docs/examples/predict.py [folder]
 
-writes plan.json and profile.json into the folder, for `python -m deft_horovod.plan_picture`.
+writes plan.json and profile.json into the folder, for `python -m deft_horovod.picture.timeline`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from deft_horovod.base.parameter import Parameter
 from deft_horovod.config import Config
-from deft_horovod.parameter import Parameter
 from deft_horovod.plan import Generation, Plan
 from deft_horovod.policies import Request, get
 from deft_horovod.profile import LinkCost, Profile
-from deft_horovod.solver.prediction import predict
+from deft_horovod.solver.predict.prediction import predict
 
 # A small language model: the embedding is used first, and its gradient is ready last.
 sizes = {"embedding.weight": 4_000_000} | {f"block{i}.weight": 1_500_000 for i in range(4)}

@@ -17,8 +17,8 @@ from deft_horovod.profile import (
     Profile,
     Tensor,
 )
-from deft_horovod.solver.aggregate import RankReport, StageTimes, aggregate
-from deft_horovod.solver.link_cost import fit_samples, residual
+from deft_horovod.profile.aggregate import RankReport, StageTimes, aggregate
+from deft_horovod.profile.link_cost import fit_samples, residual
 
 
 def report(rank: int, slowness: float) -> RankReport:

@@ -16,19 +16,9 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, indent, tostring
 
+from deft_horovod.base.parameter import Parameter
 from deft_horovod.config import Config
-from deft_horovod.contents import contents
-from deft_horovod.parameter import Parameter
-from deft_horovod.plan import Plan
-from deft_horovod.plan_rules import ALIGN_BYTES
-from deft_horovod.policies import Request, get
-from deft_horovod.profile import LinkCost, Profile
-from deft_horovod.report.markup import element
-from deft_horovod.simulate.outlook import play
-from deft_horovod.simulate.stock import StockMessage, StockStep, simulate_stock
-from deft_horovod.solver.staleness import mean_staleness, staleness, updates_per_step
-from deft_horovod.solver.timeline import MessageSpan, Timeline
-from deft_horovod.timeline_bars import (
+from deft_horovod.picture.bars import (
     CLASS_COLOURS,
     DARK_KINDS,
     STAGE_COLOURS,
@@ -38,6 +28,16 @@ from deft_horovod.timeline_bars import (
     plan_bars,
     stock_bars,
 )
+from deft_horovod.plan import Plan
+from deft_horovod.plan.contents import contents
+from deft_horovod.plan.rules import ALIGN_BYTES
+from deft_horovod.plan.staleness import mean_staleness, staleness, updates_per_step
+from deft_horovod.policies import Request, get
+from deft_horovod.profile import LinkCost, Profile
+from deft_horovod.report.basics.markup import element
+from deft_horovod.simulate.outlook import play
+from deft_horovod.simulate.stock import StockMessage, StockStep, simulate_stock
+from deft_horovod.solver.predict.timeline import MessageSpan, Timeline
 
 # Layer 1 is used first, and its gradient is ready last.
 MEGABYTES = (4, 20, 32, 4, 4)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from deft_horovod.cli.inputs import ProfileFile
+from deft_horovod.picture.bars import CLASS_COLOURS
 from deft_horovod.report.page import page
-from deft_horovod.timeline_bars import CLASS_COLOURS
 from tests.unit.cli.example import profile
 from tests.unit.report.subjects import (
     ODD,

@@ -161,7 +161,7 @@ def test_prediction_example_is_quoted_and_can_be_drawn(tmp_path: Path) -> None:
     late = printed[printed.index("plan 'hand-made'") :].rstrip()
     assert late in (DOCS / "plan.md").read_text(encoding="utf-8")
     files = [str(tmp_path / name) for name in ("plan.json", "profile.json", "plan.png")]
-    command = [sys.executable, "-m", "deft_horovod.plan_picture", *files]
+    command = [sys.executable, "-m", "deft_horovod.picture.timeline", *files]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert (done.returncode, done.stdout.rstrip()) == (0, late), done.stderr
     assert (tmp_path / "plan.png").stat().st_size > 0

@@ -16,9 +16,9 @@ from torch import nn
 from training import Data, loss_of, mlp
 
 import deft_horovod.torch as hvd
-from deft_horovod.parameter import Parameter
+from deft_horovod.base.parameter import Parameter
 from deft_horovod.plan import Bucket, Generation, Link, Plan, Task
-from deft_horovod.solver.layout import lay_out
+from deft_horovod.solver.messages.layout import lay_out
 
 Make = Callable[[nn.Module], torch.optim.Optimizer]
 

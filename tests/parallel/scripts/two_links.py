@@ -11,8 +11,8 @@ from device import DEVICE
 from torch import nn
 
 from deft_horovod import policies
+from deft_horovod.base.parameter import Parameter
 from deft_horovod.config import Config
-from deft_horovod.parameter import Parameter
 from deft_horovod.plan import Link, Plan
 from deft_horovod.policies import Request
 from deft_horovod.profile import Profile

@@ -4,12 +4,12 @@ import os
 
 from click.testing import CliRunner
 
+from deft_horovod.base.parameter import Parameter
 from deft_horovod.cli import question
 from deft_horovod.cli.main import main
 from deft_horovod.cli.outcome import Outcome
 from deft_horovod.comparison import Arm, Comparison
 from deft_horovod.config import Config
-from deft_horovod.parameter import Parameter
 from deft_horovod.policies import get
 from deft_horovod.policies.base import Request
 from deft_horovod.profile import LinkCost, Profile, Tensor

@@ -8,7 +8,7 @@ import pytest
 from deft_horovod.cli import doctor as module
 from deft_horovod.cli.doctor_rank import ANSWER
 from tests.unit.cli.example import fails, succeeds
-from tests.unit.test_diagnosis import checkup
+from tests.unit.doctor.test_diagnosis import checkup
 
 
 class Jobs:

@@ -3,8 +3,8 @@
 import sys
 
 from deft_horovod.cli.doctor_rank import ANSWER, main
-from deft_horovod.diagnosis import diagnose
-from deft_horovod.machine import Checkup
+from deft_horovod.doctor.diagnosis import diagnose
+from deft_horovod.doctor.machine import Checkup
 
 
 def test_where_horovod_cannot_be_loaded_it_says_so(monkeypatch, tmp_path):

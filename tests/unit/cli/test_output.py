@@ -15,7 +15,7 @@ from deft_horovod.cli.output import (
     require_free,
     write,
 )
-from deft_horovod.drawing import FORMATS
+from deft_horovod.picture.figure import FORMATS
 
 
 @click.command

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from deft_horovod.cli.comparison_table import to_data
 from deft_horovod.comparison import Comparison
+from deft_horovod.comparison.table import to_data
 from deft_horovod.plan import Plan
 from deft_horovod.profile import Profile
 from tests.unit.cli.example import call, fails, profile, saved, succeeds

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from deft_horovod.base.trace import Line, StepSpan, lines_of
 from deft_horovod.cli.trace import merged, summary
-from deft_horovod.trace import Line, StepSpan, lines_of
 from tests.unit.cli.example import fails, succeeds
 
 

@@ -1,7 +1,7 @@
 from hypothesis import given
 
 from deft_horovod import policies
-from tests.unit.planning import requests
+from tests.unit.support.planning import requests
 
 
 @given(requests())

@@ -4,15 +4,15 @@ from hypothesis import strategies as st
 
 from deft_horovod import policies
 from deft_horovod.config import Config
-from deft_horovod.contents import contents
 from deft_horovod.errors import NotSupportedError, PlanError
 from deft_horovod.plan import Plan
+from deft_horovod.plan.contents import contents
 from deft_horovod.policies import Request
 from deft_horovod.policies.base import complete_order, plan_as_ready
 from deft_horovod.profile import Profile
-from deft_horovod.solver.fusion import fuse
-from deft_horovod.solver.layout import lay_out
-from tests.unit.planning import assert_carried_once, many_parameters, profiles, requests
+from deft_horovod.solver.messages.fusion import fuse
+from deft_horovod.solver.messages.layout import lay_out
+from tests.unit.support.planning import assert_carried_once, many_parameters, profiles, requests
 
 USING_EXECUTOR = sorted(name for name, p in policies.registry().items() if p.uses_executor)
 # Updates come late, or for several steps at once, without being asked to.

@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 
 from deft_horovod import policies
 from deft_horovod.config import Config
-from deft_horovod.contents import contents
 from deft_horovod.plan import Plan
+from deft_horovod.plan.contents import contents
 from deft_horovod.policies import Parameter, Request
 from deft_horovod.profile import Profile
-from tests.unit.planning import bucket_bytes, many_parameters, requests
+from tests.unit.support.planning import bucket_bytes, many_parameters, requests
 
 GOLDEN = Path(__file__).resolve().parents[2] / "fixtures" / "plan_bucket.json"
 

@@ -3,7 +3,7 @@ import pytest
 from deft_horovod.errors import ConfigError
 from deft_horovod.policies import get
 from deft_horovod.policies.deft import Deft
-from tests.unit.models import request
+from tests.unit.support.models import request
 
 
 def classes(plan):

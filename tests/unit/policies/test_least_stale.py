@@ -5,14 +5,14 @@ from hypothesis import strategies as st
 from deft_horovod import policies
 from deft_horovod.config import Config
 from deft_horovod.plan import Plan
+from deft_horovod.plan.staleness import staleness
 from deft_horovod.policies import Request
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.extension import native
-from deft_horovod.solver.staleness import staleness
-from deft_horovod.solver.timeline import simulate
-from tests.unit.hard_requests import assert_within_limits, hard_requests, with_options
-from tests.unit.models import request as model
-from tests.unit.planning import assert_carried_once, make_parameters
+from deft_horovod.solver.predict.timeline import simulate
+from tests.unit.support.hard_requests import assert_within_limits, hard_requests, with_options
+from tests.unit.support.models import request as model
+from tests.unit.support.planning import assert_carried_once, make_parameters
 
 LEAST_STALE = policies.get("least_stale")
 QUICK_US = 100.0  # start-up of a message on a network that is not busy

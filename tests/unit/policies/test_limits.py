@@ -3,7 +3,7 @@ import pytest
 from deft_horovod import policies
 from deft_horovod.config import Config
 from deft_horovod.errors import ConfigError
-from deft_horovod.policies.limits import budget, limits, narrowed, shares
+from deft_horovod.policies.limits import limits, narrowed, shares
 
 
 @pytest.mark.parametrize(
@@ -38,15 +38,6 @@ def test_a_share_may_be_late_where_the_policy_can_choose():
         elif limits(name, Config(max_delay=1)).late:
             with pytest.raises(ConfigError, match=r"late_share = 0\.25"):
                 limits(name, options)
-
-
-def test_only_who_does_not_choose_a_policy_has_a_budget():
-    assert budget("auto", Config()) == 0.02
-    assert budget("auto", Config(accuracy_budget=0.5)) == 0.5
-    for name in policies.registry():
-        if name != "auto":
-            assert budget(name, Config()) is None
-            assert budget(name, Config(accuracy_budget=0.0)) == 0.0
 
 
 @pytest.mark.parametrize(("late", "sums"), [(True, True), (True, False), (False, False)])

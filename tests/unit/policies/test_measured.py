@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from deft_horovod import policies
 from deft_horovod.policies.measured import MeasuredPolicy
-from tests.unit.planning import requests
+from tests.unit.support.planning import requests
 
 NAMES = sorted(n for n, p in policies.registry().items() if isinstance(p, MeasuredPolicy))
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from deft_horovod import policies
 from deft_horovod.policies.base import Defaults
 from deft_horovod.policies.memory import Memory
-from tests.unit.models import request as model
+from tests.unit.support.models import request as model
 
 
 class Counting(Defaults):

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deft_horovod.config import Config
-from deft_horovod.contents import contents
+from deft_horovod.plan.contents import contents
 from deft_horovod.policies import Request
 from deft_horovod.policies.pieces import (
     Piece,
@@ -15,7 +15,7 @@ from deft_horovod.policies.pieces import (
     wire_bytes,
 )
 from deft_horovod.profile import LinkCost, Profile
-from tests.unit.planning import bucket_bytes, make_parameters, requests
+from tests.unit.support.planning import bucket_bytes, make_parameters, requests
 
 COST = LinkCost(alpha_us=100.0, beta_us_per_byte=0.01)
 

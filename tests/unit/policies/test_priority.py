@@ -2,10 +2,10 @@ from hypothesis import given
 
 from deft_horovod import policies
 from deft_horovod.config import Config
-from deft_horovod.contents import contents
+from deft_horovod.plan.contents import contents
 from deft_horovod.policies import Request
 from deft_horovod.profile import LinkCost, Profile
-from tests.unit.planning import bucket_bytes, make_parameters, requests
+from tests.unit.support.planning import bucket_bytes, make_parameters, requests
 
 PRIORITY = policies.get("priority")
 

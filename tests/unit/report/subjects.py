@@ -10,8 +10,8 @@ from deft_horovod.plan import Plan
 from deft_horovod.policies import get
 from deft_horovod.policies.base import Request
 from deft_horovod.profile import LinkSample, ModuleProfile, Profile, Tensor
-from deft_horovod.report.findings import Findings, Subject, findings
-from deft_horovod.solver.prediction import predict
+from deft_horovod.report.basics.findings import Findings, Subject, findings
+from deft_horovod.solver.predict.prediction import predict
 from tests.unit.cli.example import profile
 
 ODD = """<b>&"quoted"' </script> ü \u202e"""

@@ -8,14 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from deft_horovod.picture.bars import CLASS_COLOURS, STAGE_COLOURS, WAIT_COLOUR
+from deft_horovod.report.basics.findings import Subject, findings
 from deft_horovod.report.data import report_data
-from deft_horovod.report.findings import Subject, findings
 from deft_horovod.report.page import page
-from deft_horovod.report.timelines import pictures
-from deft_horovod.timeline_bars import CLASS_COLOURS, STAGE_COLOURS, WAIT_COLOUR
+from deft_horovod.report.parts.timelines import pictures
 from tests.unit.cli.example import profile
-from tests.unit.planning import make_parameters
-from tests.unit.random_plans import plans
 from tests.unit.report.subjects import (
     ODD,
     Page,
@@ -29,7 +27,9 @@ from tests.unit.report.subjects import (
     renamed,
     sampled,
 )
-from tests.unit.test_timeline import whole_profiles
+from tests.unit.solver.predict.test_timeline import whole_profiles
+from tests.unit.support.planning import make_parameters
+from tests.unit.support.random_plans import plans
 
 ALL = {
     "compared": compared(),

@@ -1,7 +1,7 @@
 import horovod.torch as stock
 import pytest
 
-from deft_horovod.parameter import WIRE_ITEM_BYTES, WIRES
+from deft_horovod.base.parameter import WIRE_ITEM_BYTES, WIRES
 from deft_horovod.runtime.channel import Channel
 
 

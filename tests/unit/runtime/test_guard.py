@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import pytest
 
 from deft_horovod import policies
-from deft_horovod.judgement import Judgement
+from deft_horovod.plan.staleness import staleness
+from deft_horovod.preserver.cost import Gradients, affordable_turn, lateness
+from deft_horovod.preserver.judgement import Judgement
 from deft_horovod.runtime.guard import Guard
-from deft_horovod.solver.preserver import Gradients, affordable_turn, lateness
-from deft_horovod.solver.staleness import staleness
-from tests.unit.models import request as model
+from tests.unit.support.models import request as model
 
 BUDGET = 0.02
 WINDOW = 100

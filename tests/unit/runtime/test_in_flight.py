@@ -5,12 +5,12 @@ import copy
 import pytest
 import torch
 
+from deft_horovod.base.parameter import Parameter
 from deft_horovod.errors import DeftError
-from deft_horovod.parameter import Parameter
 from deft_horovod.plan import Bucket, Generation, Link, Plan, Task
 from deft_horovod.runtime.in_flight import InFlight, agreed_members
 from deft_horovod.runtime.members import Member
-from deft_horovod.solver.layout import lay_out
+from deft_horovod.solver.messages.layout import lay_out
 
 SHAPES = ((3, 4), (5,))
 

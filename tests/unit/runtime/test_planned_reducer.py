@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from deft_horovod import policies
+from deft_horovod.base.parameter import Parameter
 from deft_horovod.config import Config
-from deft_horovod.parameter import Parameter
 from deft_horovod.policies.base import Request
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.channel import Channel

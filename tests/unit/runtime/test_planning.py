@@ -8,8 +8,8 @@ from torch import nn
 from deft_horovod import policies
 from deft_horovod.config import Config
 from deft_horovod.errors import PlanError
-from deft_horovod.judgement import Judgement
 from deft_horovod.plan import Plan
+from deft_horovod.preserver.judgement import Judgement
 from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.groups import Groups
 from deft_horovod.runtime.members import Member

@@ -3,9 +3,9 @@
 import horovod.torch as stock
 import pytest
 
+from deft_horovod.base.trace import Line
 from deft_horovod.runtime.clock_offset import ClockOffset
 from deft_horovod.runtime.tracer import Tracer
-from deft_horovod.trace import Line
 from tests.unit.runtime.test_planned_reducer import reducer
 
 OFFSET_US = 5e9

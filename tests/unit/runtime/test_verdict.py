@@ -2,8 +2,8 @@
 
 import pytest
 
+from deft_horovod.base.parameter import Parameter
 from deft_horovod.config import Config
-from deft_horovod.parameter import Parameter
 from deft_horovod.policies import get
 from deft_horovod.policies.base import Request
 from deft_horovod.profile import LinkCost, Profile

@@ -16,7 +16,7 @@ from convergence_training import Run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deft_horovod.solver.preserver import Lateness, cost
+from deft_horovod.preserver.cost import Lateness, cost
 
 WORKERS = 4
 SYNCHRONOUS = Arm()

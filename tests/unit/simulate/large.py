@@ -1,7 +1,7 @@
 """A model of a thousand tensors: blocks of a transformer, as many as it takes."""
 
+from deft_horovod.base.parameter import Parameter
 from deft_horovod.config import Config
-from deft_horovod.parameter import Parameter
 from deft_horovod.policies import Request
 from deft_horovod.profile import LinkCost, Profile, Tensor
 

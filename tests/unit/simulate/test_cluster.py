@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from deft_horovod.errors import ConfigError, NotSupportedError
 from deft_horovod.profile import LinkCost, LinkProfile, Profile
 from deft_horovod.simulate.cluster import Cluster, on_cluster, ring_volume
-from deft_horovod.solver.blocks import ASSUMED_COST
+from deft_horovod.solver.messages.blocks import ASSUMED_COST
 
 COST = LinkCost(alpha_us=1_000.0, beta_us_per_byte=0.01)
 BUSY = LinkCost(alpha_us=1_500.0, beta_us_per_byte=0.02)

@@ -6,9 +6,9 @@ from deft_horovod import policies
 from deft_horovod.policies import registry
 from deft_horovod.simulate.cluster import Cluster
 from deft_horovod.simulate.outlook import Outlook, Scenario
-from deft_horovod.solver.timeline import simulate
-from tests.unit.models import request as model
+from deft_horovod.solver.predict.timeline import simulate
 from tests.unit.simulate import large
+from tests.unit.support.models import request as model
 
 NAMES = [name for name in registry() if name != "auto"]
 SECONDS = 10.0  # of one core, for a thousand tensors under all policies

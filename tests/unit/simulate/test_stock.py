@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deft_horovod import policies
-from deft_horovod.parameter import Parameter
+from deft_horovod.base.parameter import Parameter
 from deft_horovod.profile import LinkCost, Profile
 from deft_horovod.simulate.stock import (
     CYCLE_US,
@@ -13,10 +13,10 @@ from deft_horovod.simulate.stock import (
     simulate_handed_over,
     simulate_stock,
 )
-from deft_horovod.solver.bounds import bound_us
+from deft_horovod.solver.predict.bounds import bound_us
 from deft_horovod.solver.problem import Limits
-from tests.unit.hard_requests import hard_requests
-from tests.unit.models import request as model
+from tests.unit.support.hard_requests import hard_requests
+from tests.unit.support.models import request as model
 
 
 def parameters(*kilobytes, wires=None):

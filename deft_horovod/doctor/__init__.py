@@ -1,0 +1,1 @@
+"""What a machine offers, and what is wrong with a set-up. Pure."""

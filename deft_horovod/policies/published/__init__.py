@@ -1,0 +1,1 @@
+"""The schedulers of papers and of other systems, one file each."""

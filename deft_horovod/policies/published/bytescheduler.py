@@ -1,0 +1,67 @@
+"""bytescheduler: partitions of gradients leave by priority, as far as there is credit.
+
+After ByteScheduler (Peng et al., "A Generic Communication Scheduler for Distributed DNN Training
+Acceleration", SOSP 2019): a gradient larger than the partition is cut; what is ready waits in a
+queue whose head is what forward needs first; it leaves while credit is left, and its bytes come
+back when it has arrived; the update of a layer waits just before its own forward.
+
+Three things differ. The queue runs once, on the measured profile, since the order of messages has
+to be the same on all ranks. The update is that of the user's own optimizer, whichever it is. And
+partition and credit are searched together on the simulated timeline instead of by Bayesian
+optimisation in the running job; where there are many gradients, first one and then the other. With
+`tune` off they are `partition_bytes` and `credit_bytes`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from deft_horovod.plan import Plan
+from deft_horovod.policies.base import Request
+from deft_horovod.policies.measured import MeasuredPolicy
+from deft_horovod.policies.pieces import by_priority, horovod_link, plan_of_pieces, wire_bytes
+from deft_horovod.policies.published.tuning import fastest, sizes_bytes
+from deft_horovod.profile import LinkProfile
+
+# Partitions in flight. The published defaults, 1 M parameters and a credit of 4 M, are four.
+_IN_FLIGHT: Final = (4, 1, 2, 8)
+_MOST_TOGETHER: Final = 320  # gradients for which both are searched together
+
+
+@dataclass(frozen=True)
+class Setting:
+    partition_bytes: int
+    credit_bytes: int
+
+
+class ByteScheduler(MeasuredPolicy):
+    name = "bytescheduler"
+    summary = "partitions leave by priority as far as there is credit (ByteScheduler)"
+
+    def schedule(self, request: Request, link: LinkProfile) -> Plan:
+        return self.plan_with(request, link, tuned(request, link))
+
+    def plan_with(self, request: Request, link: LinkProfile, setting: Setting) -> Plan:
+        limited = horovod_link(credit_bytes=setting.credit_bytes)
+        pieces = by_priority(request, link, setting.partition_bytes, limited)
+        return plan_of_pieces(self.name, request, pieces, limited)
+
+
+def tuned(request: Request, link: LinkProfile) -> Setting:
+    """The partition and the credit with the shortest predicted step."""
+    config = request.config
+    if not config.tune:
+        return Setting(config.partition_bytes, config.credit_bytes)
+    sizes = sizes_bytes(sum(wire_bytes(request)))
+    if len(request.parameters) <= _MOST_TOGETHER:
+        return _best(request, link, [Setting(s, count * s) for count in _IN_FLIGHT for s in sizes])
+    best = _best(request, link, [Setting(size, _IN_FLIGHT[0] * size) for size in sizes])
+    size = best.partition_bytes
+    return _best(request, link, [best, *(Setting(size, count * size) for count in _IN_FLIGHT[1:])])
+
+
+def _best(request: Request, link: LinkProfile, settings: list[Setting]) -> Setting:
+    policy = ByteScheduler()
+    plans = [policy.plan_with(request, link, setting) for setting in settings]
+    return settings[plans.index(fastest(plans, request.profile))]

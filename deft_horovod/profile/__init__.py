@@ -1,0 +1,25 @@
+"""What was measured, and how many measurements become one profile. Pure."""
+
+from deft_horovod.profile.profile import (
+    HOROVOD_LINK,
+    MEASURED_IN_FLIGHT,
+    LinkCost,
+    LinkProfile,
+    LinkSample,
+    ModuleProfile,
+    Profile,
+    Spread,
+    Tensor,
+)
+
+__all__ = [
+    "HOROVOD_LINK",
+    "MEASURED_IN_FLIGHT",
+    "LinkCost",
+    "LinkProfile",
+    "LinkSample",
+    "ModuleProfile",
+    "Profile",
+    "Spread",
+    "Tensor",
+]

@@ -1,0 +1,1 @@
+"""What the parts of a report are made of."""

@@ -1,0 +1,1 @@
+"""DeFT's scheme: windows as knapsacks."""

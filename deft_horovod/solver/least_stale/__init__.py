@@ -1,0 +1,1 @@
+"""The least stale plan that hides the communication."""

@@ -1,0 +1,162 @@
+"""Refine: choices become a plan, which is played through and corrected.
+
+The demand criterion lets messages interrupt each other; the link does not. So a message can come in
+the way of a more urgent one, and compute waits although the demand fits. What the timeline shows is
+corrected as long as that shortens the step: the message that is waited for leaves before others
+that are less urgent, or, at the price of some staleness, its block gets a later deadline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from deft_horovod.errors import PlanError
+from deft_horovod.plan import Plan
+from deft_horovod.profile import LinkCost, Profile
+from deft_horovod.solver.assemble import Departure, Timing, assemble
+from deft_horovod.solver.least_stale.message_order import sequence
+from deft_horovod.solver.messages.blocks import Blocking
+from deft_horovod.solver.predict.timeline import Timeline, simulate
+from deft_horovod.solver.problem import Choice, Problem
+
+_ROUNDS: Final = 12
+# How far forward in the order a message that is waited for is moved at most.
+_PLACES: Final = 6
+# What is too short to be worth a change, as a share of a step.
+_GAIN: Final = 0.001
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all drafts of one search share."""
+
+    policy: str
+    blocking: Blocking
+    problem: Problem
+    links: tuple[str, ...]
+    judge: Profile  # with link times as long as the margin makes them
+
+
+@dataclass(frozen=True)
+class Draft:
+    setting: Setting
+    period: int
+    choices: tuple[Choice, ...]
+    departures: tuple[Departure, ...]
+    plan: Plan
+    timeline: Timeline
+
+    @property
+    def exposed_us(self) -> float:
+        return self.timeline.exposed_us
+
+
+def with_margin(profile: Profile, margin: float) -> Profile:
+    """The same measurements with links that are slower by the margin."""
+    return profile.model_copy(
+        update={
+            "links": tuple(
+                link.model_copy(
+                    update={
+                        "cost": _slower(link.cost, margin),
+                        "busy_cost": link.busy_cost and _slower(link.busy_cost, margin),
+                    }
+                )
+                for link in profile.links
+            )
+        }
+    )
+
+
+def _slower(cost: LinkCost, margin: float) -> LinkCost:
+    return cost.model_copy(
+        update={
+            "alpha_us": cost.alpha_us / margin,
+            "beta_us_per_byte": cost.beta_us_per_byte / margin,
+            "cycle_us": cost.cycle_us / margin,
+        }
+    )
+
+
+def refine(setting: Setting, period: int, choices: Sequence[Choice], exposed_us: float) -> Draft:
+    """`exposed_us`: what the demand promises; there is nothing to gain beyond it."""
+    draft = _draft(setting, period, tuple(choices))
+    enough_us = exposed_us + _GAIN * draft.timeline.compute_us
+    for _ in range(_ROUNDS):
+        if draft.exposed_us <= enough_us or not draft.timeline.waits:
+            break
+        better = _better(draft)
+        if better is None:
+            break
+        draft = better
+    return draft
+
+
+def _draft(setting: Setting, period: int, choices: tuple[Choice, ...]) -> Draft:
+    """In the better of the two orders."""
+    drafts: list[Draft] = []
+    for patient in (False, True):
+        messages = sequence(setting.problem, choices, period, patient=patient)
+        departures = tuple(Departure(m.item, m.bucket, m.step, m.link) for m in messages)
+        if not drafts or departures != drafts[0].departures:
+            drafts.append(_played(setting, period, choices, departures))
+    return min(drafts, key=lambda draft: draft.exposed_us)
+
+
+def _played(
+    setting: Setting, period: int, choices: tuple[Choice, ...], departures: tuple[Departure, ...]
+) -> Draft:
+    timings = [Timing.of(choice, period) for choice in choices]
+    plan = assemble(setting.policy, setting.blocking, period, timings, departures, setting.links)
+    return Draft(setting, period, choices, departures, plan, simulate(plan, setting.judge))
+
+
+def _better(draft: Draft) -> Draft | None:
+    """The first correction of the longest wait that shortens the step."""
+    enough_us = draft.exposed_us - _GAIN * draft.timeline.compute_us
+    wait = max(draft.timeline.waits, key=lambda w: w.ends_us - w.begins_us)
+    late = next(
+        place for place, task in enumerate(draft.plan.tasks) if task.generation == wait.generation
+    )
+    found = [*_moved(draft, late)]
+    best = min(found, key=lambda other: other.exposed_us, default=draft)
+    if best.exposed_us <= enough_us:
+        return best
+    for choices in _relaxed(draft, draft.departures[late].block):
+        other = _draft(draft.setting, draft.period, choices)
+        if other.exposed_us <= enough_us:
+            return other
+    return None
+
+
+def _moved(draft: Draft, late: int) -> Iterator[Draft]:
+    """The message at this place leaves earlier on its link."""
+    order = list(draft.departures)
+    link = order[late].link
+    place = late
+    for _ in range(_PLACES):
+        before = [at for at in range(place) if order[at].link == link]
+        if not before:
+            return
+        order.insert(before[-1], order.pop(place))
+        place = before[-1]
+        try:
+            yield _played(draft.setting, draft.period, draft.choices, tuple(order))
+        except PlanError:  # what it passed is due before it comes
+            return
+
+
+def _relaxed(draft: Draft, block: int) -> Iterator[tuple[Choice, ...]]:
+    """The block is due later: at its gate, or a step later."""
+    problem, choices = draft.setting.problem, draft.choices
+    choice = choices[block]
+    changes = []
+    if not choice.gated and not choice.delay and problem.items[block].need_us is not None:
+        changes.append(replace(choice, gated=True))
+    longest = problem.limits.max_delay if problem.items[block].may_be_late else 0
+    if choice.delay < min(longest, choice.merged - choice.phase):
+        changes.append(replace(choice, gated=False, delay=choice.delay + 1))
+    for change in changes:
+        yield (*choices[:block], change, *choices[block + 1 :])
