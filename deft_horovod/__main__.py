@@ -12,7 +12,7 @@ from typing import Final
 
 from deft_horovod.config import Config
 from deft_horovod.errors import DeftError
-from deft_horovod.script import problem_with, run, substitute
+from deft_horovod.job.user_script import problem_with, run, substitute
 
 _USAGE: Final = """\
 usage: horovodrun -np N python -m deft_horovod [--plan FILE] [-m MODULE | SCRIPT] [ARGUMENT ...]

@@ -27,10 +27,10 @@ from deft_horovod import policies  # noqa: E402
 from deft_horovod.base.parameter import Parameter  # noqa: E402
 from deft_horovod.config import Config  # noqa: E402
 from deft_horovod.profile import Profile  # noqa: E402
-from deft_horovod.runtime.gradient_watch import GradientWatch  # noqa: E402
-from deft_horovod.runtime.members import Member  # noqa: E402
-from deft_horovod.runtime.partial_update import options_of  # noqa: E402
-from deft_horovod.runtime.shadow import Shadow  # noqa: E402
+from deft_horovod.runtime.correct.lookahead import Shadow  # noqa: E402
+from deft_horovod.runtime.measure.gradient_statistics import GradientWatch  # noqa: E402
+from deft_horovod.runtime.ranks.named_parameters import Member  # noqa: E402
+from deft_horovod.runtime.reduce.partial_update import options_of  # noqa: E402
 
 WIDTH, DEPTH, VOCABULARY, LENGTH = 512, 6, 6000, 256
 SHARES = (0.1, 0.25, 1.0)  # of the bytes that are late

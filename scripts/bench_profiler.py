@@ -43,7 +43,7 @@ class Training:
     def __init__(self, options: argparse.Namespace) -> None:
         import torch
 
-        from deft_horovod.runtime.members import Member
+        from deft_horovod.runtime.ranks.named_parameters import Member
 
         torch.manual_seed(0)
         layers: list[Any] = []
@@ -69,8 +69,8 @@ class Training:
 
     def block_s(self, steps: int, measured: bool) -> Seconds:
         """The mean of so many steps, after one to warm up."""
-        from deft_horovod.runtime.observation import Observer
-        from deft_horovod.runtime.profiler import Profiler
+        from deft_horovod.runtime.measure.observer import Observer
+        from deft_horovod.runtime.measure.profiler import Profiler
 
         observer = Observer(self.members, 1, watch_forward=measured)
         profiler = Profiler(observer, self.optimizer, 1, steps) if measured else None

@@ -15,8 +15,8 @@ from typing import Final
 import torch
 from convergence_lateness import Gradients, owned
 
-from deft_horovod.runtime.partial_update import options_of
-from deft_horovod.runtime.shadow import Shadow
+from deft_horovod.runtime.correct.lookahead import Shadow
+from deft_horovod.runtime.reduce.partial_update import options_of
 
 NAME: Final = "acco"  # as the correction of an arm
 

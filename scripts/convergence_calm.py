@@ -10,7 +10,7 @@ from convergence_preserver import Rung, auto
 from convergence_report import Cell, Outcomes, cells, loss_text, ratio_text, verdict
 from convergence_training import first_late
 
-from deft_horovod.runtime.rate_watch import CALM
+from deft_horovod.runtime.decide.rate_watch import CALM
 
 _UNCORRECTED: Final = Arm(-1, 1, 1, "none", below=CALM[0])
 # Tried and rejected: of these a run collapses.

@@ -10,9 +10,9 @@ from typing import Final
 
 import torch
 
-from deft_horovod.runtime.estimates import ESTIMATES, Arrived, Estimate
-from deft_horovod.runtime.partial_update import faster, options_of, update_only
-from deft_horovod.runtime.shadow import Shadow
+from deft_horovod.runtime.correct.guesses import ESTIMATES, Arrived, Estimate
+from deft_horovod.runtime.correct.lookahead import Shadow
+from deft_horovod.runtime.reduce.partial_update import faster, options_of, update_only
 
 Gradients = dict[torch.Tensor, torch.Tensor]
 

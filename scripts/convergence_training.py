@@ -17,7 +17,7 @@ from convergence_acco import TrialStep
 from convergence_lateness import Arm, Gradients, Lateness
 from convergence_tasks import TASKS, Batch, Task, batches
 
-from deft_horovod.runtime.merging import merging
+from deft_horovod.runtime.reduce.merging import merging
 
 _WARM: Final = 0.05  # of all steps, in which the learning rate rises
 _LOW: Final = 0.1  # of the learning rate, to which it falls

@@ -8,14 +8,14 @@ from typing import Any, Final
 import click
 
 from deft_horovod import policies
+from deft_horovod.cli.launch.script_request import Question
 from deft_horovod.cli.output import Output
-from deft_horovod.cli.question import Question
 from deft_horovod.comparison import STOCK, Comparison
 from deft_horovod.comparison.table import rendered, to_data
 from deft_horovod.comparison.text import verdict
 from deft_horovod.config import Config
 
-_RANK: Final = "deft_horovod.cli.compared_script"
+_RANK: Final = "deft_horovod.job.compared_script"
 _FEWEST_RANKS: Final = 2
 _PROFILE_STEPS: Final = 10
 

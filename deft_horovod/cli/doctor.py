@@ -12,15 +12,15 @@ from typing import Final
 import click
 from rich.table import Table
 
-from deft_horovod.cli.doctor_rank import ANSWER, checkup
-from deft_horovod.cli.job import INTERRUPTED, run_job
+from deft_horovod.cli.launch.launched_job import INTERRUPTED, run_job
+from deft_horovod.cli.launch.script_request import launcher
 from deft_horovod.cli.output import Output, output_options
-from deft_horovod.cli.question import launcher
 from deft_horovod.config import Config
 from deft_horovod.doctor.diagnosis import Finding, diagnose
 from deft_horovod.doctor.machine import Checkup
+from deft_horovod.job.doctor_rank import ANSWER, checkup
 
-_RANK: Final = "deft_horovod.cli.doctor_rank"
+_RANK: Final = "deft_horovod.job.doctor_rank"
 _SIGNS: Final = {"problem": "problem", "note": "could be better", "ok": "ok"}
 
 

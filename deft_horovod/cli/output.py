@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any, TypeVar
 import click
 from rich.console import Console, RenderableType
 
+from deft_horovod.job.result_file import write
 from deft_horovod.picture.figure import FORMATS
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -53,19 +53,6 @@ def require_free(path: Path | None, *, force: bool) -> None:
         raise click.UsageError(f"there is no folder {path.parent} to write {path.name} to")
     if path.exists() and not force:
         raise click.UsageError(f"{path} exists; give another name, or --force to overwrite it")
-
-
-def write(path: Path, content: str | bytes) -> None:
-    """Writes a file whole or not at all, and says so on stderr."""
-    draft = path.with_name(f".{path.name}.part")
-    try:
-        draft.write_bytes(content if isinstance(content, bytes) else content.encode())
-        draft.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
-        raise click.ClickException(f"{path} could not be written: {error.strerror}") from error
-    click.echo(f"wrote {path}", err=True)
 
 
 def json_text(data: object) -> str:

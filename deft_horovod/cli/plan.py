@@ -10,9 +10,10 @@ import click
 
 from deft_horovod import policies
 from deft_horovod.cli.inputs import ProfileFile, request_of
-from deft_horovod.cli.output import Output, output_options, plot_option, write
+from deft_horovod.cli.output import Output, output_options, plot_option
 from deft_horovod.config import Config
 from deft_horovod.errors import NotSupportedError
+from deft_horovod.job.result_file import write
 from deft_horovod.picture.figure import picture
 from deft_horovod.picture.timeline import draw
 from deft_horovod.plan import Plan

@@ -11,10 +11,11 @@ import click
 
 from deft_horovod import policies
 from deft_horovod.cli.inputs import parameters_for
-from deft_horovod.cli.output import Output, require_free, write
+from deft_horovod.cli.output import Output, require_free
 from deft_horovod.cli.plan import limit_options, planned
 from deft_horovod.comparison import Comparison
 from deft_horovod.errors import PlanError, explain
+from deft_horovod.job.result_file import write
 from deft_horovod.plan import Plan
 from deft_horovod.plan.file import require_fit
 from deft_horovod.profile import Profile

@@ -8,13 +8,13 @@ from typing import Final
 import click
 
 from deft_horovod.cli.inputs import parameters_of
+from deft_horovod.cli.launch.script_request import Question
 from deft_horovod.cli.layers import summary
 from deft_horovod.cli.output import Output
-from deft_horovod.cli.question import Question
 from deft_horovod.profile import Profile
 from deft_horovod.profile.layer_table import layer_table
 
-_RANK: Final = "deft_horovod.cli.profiled_script"
+_RANK: Final = "deft_horovod.job.profiled_script"
 
 
 @click.command(name="run", context_settings={"allow_interspersed_args": False})

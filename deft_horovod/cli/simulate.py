@@ -16,10 +16,11 @@ from rich.table import Table
 from deft_horovod import policies
 from deft_horovod.base.rate import parse_rate
 from deft_horovod.cli.inputs import ProfileFile, request_of
-from deft_horovod.cli.lists import CommaList
-from deft_horovod.cli.output import Output, output_options, plot_option, write
+from deft_horovod.cli.list_options import CommaList
+from deft_horovod.cli.output import Output, output_options, plot_option
 from deft_horovod.config import Config
 from deft_horovod.errors import ConfigError
+from deft_horovod.job.result_file import write
 from deft_horovod.picture.figure import picture, require_matplotlib
 from deft_horovod.picture.scaling import draw
 from deft_horovod.policies import Policy, Request

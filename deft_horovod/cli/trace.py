@@ -13,8 +13,9 @@ from typing import Any, Final
 import click
 
 from deft_horovod.base.trace import Event
-from deft_horovod.cli.output import Output, require_free, write
+from deft_horovod.cli.output import Output, require_free
 from deft_horovod.errors import DeftError, explain
+from deft_horovod.job.result_file import write
 
 _FILE: Final = re.compile(r"rank\.(\d+)\.json")
 _CLOCK: Final = "deft_clock"

@@ -16,24 +16,25 @@ import horovod.torch as stock
 import torch
 
 from deft_horovod.profile import Profile
-from deft_horovod.runtime.agreement import Agreement
+from deft_horovod.runtime.correct.correction import possible, prediction_of
+from deft_horovod.runtime.decide.control import Pilot
+from deft_horovod.runtime.decide.planning import Assignment, Task, assign, job_facts
 from deft_horovod.runtime.extension import native
-from deft_horovod.runtime.gates import gates_of
-from deft_horovod.runtime.in_flight import InFlight, agreed_members
-from deft_horovod.runtime.installed import Installed
-from deft_horovod.runtime.late_updates import apply_now, depart, discard, flush, throw_away
-from deft_horovod.runtime.loss_scale import LossScales
-from deft_horovod.runtime.members import Member
-from deft_horovod.runtime.merging import merging
-from deft_horovod.runtime.observation import Observer
-from deft_horovod.runtime.partial_update import options_of
-from deft_horovod.runtime.pilot import Pilot
-from deft_horovod.runtime.planned_reducer import PlannedReducer, Route, Sent
-from deft_horovod.runtime.planning import Assignment, Task, assign, job_facts
-from deft_horovod.runtime.prediction import possible, prediction_of
-from deft_horovod.runtime.stats import StepClock, step_stats
-from deft_horovod.runtime.stock_reducer import StockHooks, StockReducer
-from deft_horovod.runtime.world import world
+from deft_horovod.runtime.measure.observer import Observer
+from deft_horovod.runtime.measure.step_clock import StepClock
+from deft_horovod.runtime.process import world
+from deft_horovod.runtime.ranks.agreement import Agreement
+from deft_horovod.runtime.ranks.named_parameters import Member
+from deft_horovod.runtime.reduce.gates import gates_of
+from deft_horovod.runtime.reduce.in_flight import InFlight, agreed_members
+from deft_horovod.runtime.reduce.installed import Installed
+from deft_horovod.runtime.reduce.late_updates import apply_now, depart, discard, flush, throw_away
+from deft_horovod.runtime.reduce.loss_scale import LossScales
+from deft_horovod.runtime.reduce.merging import merging
+from deft_horovod.runtime.reduce.partial_update import options_of
+from deft_horovod.runtime.reduce.planned import PlannedReducer, Route, Sent
+from deft_horovod.runtime.reduce.stock import StockHooks, StockReducer
+from deft_horovod.runtime.stats import step_stats
 
 
 class Engine:
@@ -267,11 +268,10 @@ class Engine:
 
     def stats(self) -> dict[str, Any]:
         """Times, bytes and messages so far."""
-        now = self.planned.dropped if self.planned is not None else 0
         return {
             "policy": self.task.policy.name,
             "plans": self.epoch,
-            "dropped": self.dropped + now,
+            "dropped": self.dropped + (self.planned.dropped if self.planned else 0),
             **self._pilot.stats(),
             **step_stats(self.clock, self.planned),
         }

@@ -13,7 +13,7 @@ import torch
 
 from deft_horovod.base.record import Record
 from deft_horovod.config import Config
-from deft_horovod.runtime.agreement import Agreement
+from deft_horovod.runtime.ranks.agreement import Agreement
 
 # What a job is run for: itself, its profile, or a comparison of policies.
 Purpose = Literal["train", "profile", "compare"]

@@ -142,9 +142,9 @@ def problem_of(
         )
     return Problem(
         items=tuple(items),
-        forward_us=profile.forward_us,
-        backward_us=profile.backward_us,
-        optimizer_us=profile.optimizer_us,
+        forward_us=_time(profile.forward_us),
+        backward_us=_time(profile.backward_us),
+        optimizer_us=_time(profile.optimizer_us),
         links=len(links),
         limits=limits,
         margin=margin,
@@ -165,3 +165,8 @@ def _late_blocks(blocking: Blocking, share: float) -> set[int]:
             found.add(index)
             left -= sizes[index]
     return found
+
+
+def _time(stage_us: float) -> float:
+    """Less than a picosecond is no time: one divides by it."""
+    return stage_us if stage_us >= 1e-6 else 0.0

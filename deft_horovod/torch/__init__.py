@@ -9,7 +9,7 @@ from typing import Any
 
 import horovod.torch as _stock
 
-from deft_horovod.runtime.optimizer import DistributedOptimizer as OptimizerType
+from deft_horovod.runtime.wrapper import DistributedOptimizer as OptimizerType
 from deft_horovod.torch import elastic as elastic
 from deft_horovod.torch.functions import (
     broadcast_optimizer_state as broadcast_optimizer_state,

@@ -14,7 +14,7 @@ from horovod.torch import elastic as stock
 from horovod.torch.elastic import ElasticSampler
 from horovod.torch.elastic.state import TorchState as StockTorchState
 
-from deft_horovod.runtime.optimizer import DistributedOptimizer
+from deft_horovod.runtime.wrapper import DistributedOptimizer
 from deft_horovod.torch.functions import broadcast_optimizer_state, init, shutdown
 
 __all__ = ["ElasticSampler", "TorchState", "run"]

@@ -9,9 +9,9 @@ from typing import Any
 import horovod.torch as stock
 import torch
 
-from deft_horovod.runtime.optimizer import DistributedOptimizer
-from deft_horovod.runtime.partial_update import options_of, update_only
-from deft_horovod.runtime.world import world
+from deft_horovod.runtime.process import world
+from deft_horovod.runtime.reduce.partial_update import options_of, update_only
+from deft_horovod.runtime.wrapper import DistributedOptimizer
 
 
 def init(*args: Any, **kwargs: Any) -> None:

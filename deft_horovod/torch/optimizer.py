@@ -13,14 +13,14 @@ import torch
 from deft_horovod import policies
 from deft_horovod.config import Config
 from deft_horovod.errors import NotSupportedError, explain
-from deft_horovod.runtime import optimizer as wrapper
-from deft_horovod.runtime.channel import Channel
-from deft_horovod.runtime.coupling import is_partial, require_partial
-from deft_horovod.runtime.groups import Groups
+from deft_horovod.runtime import wrapper
+from deft_horovod.runtime.decide.planning import Task
 from deft_horovod.runtime.job_request import Purpose
-from deft_horovod.runtime.members import members_of
-from deft_horovod.runtime.planning import Task
-from deft_horovod.runtime.world import world
+from deft_horovod.runtime.process import world
+from deft_horovod.runtime.ranks.groups import Groups
+from deft_horovod.runtime.ranks.named_parameters import members_of
+from deft_horovod.runtime.ranks.reduction import Channel
+from deft_horovod.runtime.reduce.coupling import is_partial, require_partial
 from deft_horovod.torch.surface import with_our_surface
 
 _LOG: Final = logging.getLogger("deft_horovod")

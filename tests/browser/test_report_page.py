@@ -1,15 +1,15 @@
 """The page of `deft-profile report` as a browser shows it, on a phone and on a desk."""
 
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
 from deft_horovod.cli.inputs import ProfileFile
 from deft_horovod.picture.bars import CLASS_COLOURS
 from deft_horovod.report.page import page
-from tests.unit.cli.example import profile
-from tests.unit.report.subjects import (
+from tests.places import ROOT
+from tests.unit.support.example import profile
+from tests.unit.support.subjects import (
     ODD,
     alone,
     compared,
@@ -20,7 +20,7 @@ from tests.unit.report.subjects import (
 )
 
 SCREENS = [(360, 740), (1280, 900)]
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = ROOT / "docs"
 
 # Boxes of everything that shows text by itself, and how it is shown.
 TEXTS = """

@@ -10,15 +10,16 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+
+from tests.places import ROOT
 
 pytest.importorskip("horovod", reason="these tests run under horovodrun")
 if importlib.util.find_spec("deft_horovod._C") is None:
     pytest.skip("deft_horovod._C is not built", allow_module_level=True)
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+SCRIPTS = ROOT / "scripts"
 NEEDED = ("ip", "tc", "nsenter", "unshare", "chrt", "cc")
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.places import ROOT
+
 BENCH = ROOT / "scripts" / "bench.py"
 COMPUTE_MS = 60.0
 POINT = ["--hosts", "2", "--profiles", "resnet101", "--ccr", "1", "--runs", "1", "--rounds", "1"]

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from deft_horovod.policies import registry
+from tests.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = ROOT / "scripts" / "cluster.py"
 VALUES = Path(__file__).with_name("values.py")
 MEASURED_MBIT = 8 * 2  # megabits of the measured message; on two ranks a ring sends all of it once

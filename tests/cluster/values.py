@@ -9,7 +9,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+from tests.places import ROOT
+
+sys.path.insert(0, str(ROOT / "scripts"))
 
 import accelerator
 import horovod.torch as stock

@@ -30,7 +30,7 @@ def run_elastic(fatal: Fatal) -> list[str]:
         launcher += ["--host-discovery-script", str(discover)]
         try:
             job = run_ranks(
-                SCRIPTS / "fail_elastic.py",
+                SCRIPTS / "failures" / "fail_elastic.py",
                 2,
                 timeout_s=LIMIT_S,
                 options={"how": how, "policy": policy, "regrow": lost},

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from tests.faults.scripts.draw import RANKS
 from tests.parallel.launch import JobHungError, Result, run_ranks
+from tests.places import ROOT
 
 SCRIPTS: Final = Path(__file__).parent / "scripts"
 _SHARED: Final = Path(__file__).parents[1] / "parallel" / "scripts"
-_ROOT: Final = Path(__file__).parents[2]
 DEADLINE_S: Final = 15.0
 
 # Policies that measure get to their plan within a few steps, and updates may be late from then on.
@@ -32,7 +32,7 @@ QUICK: Final = {
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Of a job of the campaign: its programs share modules with those of tests/parallel."""
-    path = os.pathsep.join([str(_ROOT), str(_SHARED)])
+    path = os.pathsep.join([str(ROOT), str(_SHARED)])
     return {**QUICK, "PYTHONPATH": path, **(more or {})}
 
 

@@ -15,10 +15,11 @@ from typing import Any, Final
 from tests.faults.jobs import SCRIPTS, environment
 from tests.faults.scripts.draw import RANKS
 from tests.parallel import launch
+from tests.places import ROOT
 
 RATE_MBIT: Final = 500
 STALL_S, PAUSE_S = 1.0, 2.0
-_SCRIPTS: Final = str(Path(__file__).resolve().parents[2] / "scripts")
+_SCRIPTS: Final = str(ROOT / "scripts")
 if _SCRIPTS not in sys.path:
     sys.path.append(_SCRIPTS)
 

@@ -2,4 +2,4 @@
 
 from tests.gpu.ranks import program_test
 
-test_cases = program_test("late.py")
+test_cases = program_test("runtime/late.py")

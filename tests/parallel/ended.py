@@ -10,10 +10,10 @@ import threading
 from pathlib import Path
 
 from tests.parallel.launch import SCRIPTS
+from tests.places import ROOT
 
 LIMIT_S = 90
-SCRIPT = str(SCRIPTS / "profiled.py")
-ROOT = SCRIPTS.parents[2]
+SCRIPT = str(SCRIPTS / "cli/profiled.py")
 
 
 class Ended:

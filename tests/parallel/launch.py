@@ -7,30 +7,28 @@ launcher has put into sessions of their own, and the error shows the output so f
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import re
-import signal
-import subprocess
 import sys
 import tempfile
 import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, Final
 
 import psutil
 
+from tests.parallel import warm_launcher
+from tests.places import ROOT
+
 SCRIPTS: Final = Path(__file__).parent / "scripts"
-_ROOT: Final = Path(__file__).parents[2]
 _MARK: Final = "PARALLEL_TEST_JOB"
 _LINE: Final = re.compile(r"^\[(?:1,)?(\d+)\]<(?:stdout|stderr)>:(.*)$")
 _SHOWN_CHARACTERS: Final = 6000
-_LIBC: Final = ctypes.CDLL(None)
-_PR_SET_PDEATHSIG: Final = 1  # of Linux's prctl()
 
 
 class JobHungError(AssertionError):
@@ -101,7 +99,7 @@ def _environment(
     extra: Mapping[str, str] | None, folder: Path, mark: str, options: Any
 ) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("HOROVOD_", "DEFT_"))}
-    path = os.pathsep.join(filter(None, [str(_ROOT), kept.get("PYTHONPATH", "")]))
+    path = os.pathsep.join(filter(None, [str(ROOT), kept.get("PYTHONPATH", "")]))
     return kept | {
         "OMP_NUM_THREADS": "1",
         "PYTHONUNBUFFERED": "1",
@@ -118,36 +116,21 @@ def _run(
     command: Sequence[str], timeout_s: float, env: dict[str, str], mark: str
 ) -> tuple[int, str, bool]:
     # A file, not a pipe: a rank that survives its launcher cannot keep us waiting for its end.
-    with tempfile.TemporaryFile("w+", errors="replace") as output:
-        job = subprocess.Popen(
-            command,
-            env=env,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            preexec_fn=_end_with_parent,  # noqa: PLW1509  (one call into the kernel, no locks)
-        )
-        hung = False
+    with tempfile.NamedTemporaryFile("r", errors="replace") as output:
+        job = warm_launcher.start(command, env, output.name)
         try:
-            job.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            hung = True
+            job.join(timeout_s)
+            hung = job.exitcode is None
         finally:
             _kill(job, mark)
-        output.seek(0)
-        return job.returncode, output.read(), hung
+        return job.exitcode or 0, output.read(), hung
 
 
-def _end_with_parent() -> None:
-    """The launcher, and with it its ranks, does not outlive a test run that is killed."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
-def _kill(job: subprocess.Popen[bytes], mark: str) -> None:
+def _kill(job: ForkServerProcess, mark: str) -> None:
     """Everything that carries the mark of this job, and only that."""
-    if job.poll() is None:
-        os.killpg(job.pid, signal.SIGKILL)
-        job.wait()
+    if job.exitcode is None:
+        job.kill()
+        job.join()
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):  # it ended meanwhile, or is somebody else's
             if process.environ().get(_MARK) == mark:

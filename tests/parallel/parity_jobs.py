@@ -24,7 +24,7 @@ _BITWISE_SETS: Final = ("first", "pair", "parity")  # of one or two ranks
 def parity_job(np: int, device: str = "cpu") -> Job:
     """Twins trained with ours and with Horovod's optimizer, on so many ranks."""
     env = {"DEFT_TEST_DEVICE": device}
-    return run_program("parity.py", np, timeout_s=LIMIT_S - 20, env=env)
+    return run_program("runtime/parity.py", np, timeout_s=LIMIT_S - 20, env=env)
 
 
 def values(np: int, case: str) -> list[dict[str, Any]]:

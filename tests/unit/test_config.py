@@ -1,13 +1,11 @@
 import re
-from pathlib import Path
 
 import pytest
 
 from deft_horovod.config import POLICIES, Config
 from deft_horovod.errors import ConfigError
 from deft_horovod.policies import registry
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.places import ROOT
 
 
 def write(folder, text):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from tests.conformance.accepted import ACCEPTED
 from tests.conformance.programs import POLICIES, SCRIPTS, programs, scenarios
 from tests.conformance.test_elastic import SCENARIOS
+from tests.places import ROOT
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "conformance.md"
+PAGE = ROOT / "docs" / "conformance.md"
 
 
 def rows(title: str) -> list[list[str]]:

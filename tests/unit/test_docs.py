@@ -24,9 +24,10 @@ from deft_horovod.profile import (
     Spread,
     Tensor,
 )
-from deft_horovod.runtime.stats import StepClock, step_stats
+from deft_horovod.runtime.measure.step_clock import StepClock
+from deft_horovod.runtime.stats import step_stats
+from tests.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 FOLDERS = ("benchmarks", "reproduced", "schedulers")
 PAGES = [
@@ -342,5 +343,5 @@ def test_patterns_that_work_are_tests() -> None:
     assert len(named) >= 84
     assert len(named) == len({*named})
     for program, case in named:
-        path = ROOT / "tests" / "parallel" / "scripts" / f"{program}.py"
+        (path,) = (ROOT / "tests" / "parallel" / "scripts").rglob(f"{program}.py")
         assert f"def case_{case}(" in path.read_text(encoding="utf-8"), f"{program}.{case}"

@@ -10,11 +10,11 @@ from typing import Any
 import horovod.torch as stock
 import torch
 from draw import draw
-from patience import wait_patiently
-from reporting import options, report
 from run_script import Run
 
 import deft_horovod.torch as hvd
+from tests.parallel.scripts.patience import wait_patiently
+from tests.parallel.scripts.reporting import options, report
 
 
 def outcome_of(seed: int) -> dict[str, Any]:

@@ -15,10 +15,10 @@ from disturb import stop_soon
 from draw import Event
 from draw_fatal import Fatal, draw_fatal
 from ours import Ours, layers_of
-from patience import wait_patiently
-from reporting import options
 
 import deft_horovod.torch as hvd
+from tests.parallel.scripts.patience import wait_patiently
+from tests.parallel.scripts.reporting import options
 
 _RAISED = {
     "exception in forward": "raise in forward",

@@ -11,12 +11,12 @@ from typing import Any, Final
 import horovod.torch as stock
 import torch
 from draw import Event, Script
-from late_plans import Late, plan_of
 from looks import look
 from party import LIMIT_OF_NORM, Party, Player, layers_of
 from torch import nn
 
 import deft_horovod.torch as hvd
+from tests.parallel.scripts.late_plans import Late, plan_of
 
 # Several messages even for the smallest model, and large parameters are cut.
 SIZES: Final = {

@@ -13,9 +13,9 @@ from ledger import DIGITS, Books
 from ours import Ours
 from party import Party
 from reference import Reference
-from training import digest, equal_on_all_ranks
 
 import deft_horovod.torch as hvd
+from tests.parallel.scripts.training import digest, equal_on_all_ranks
 
 SPOILED: Final = {"inf gradient": float("inf"), "nan gradient": float("nan")}
 FROM_OUTSIDE: Final = ("stop", "late rank", "fork that evaluates", "fork that loads data")

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from reporting import options, report
+
+from tests.parallel.scripts.reporting import options, report
 
 _PR_SET_CHILD_SUBREAPER = 36  # of Linux's prctl()
 _TAIL_CHARACTERS = 6000

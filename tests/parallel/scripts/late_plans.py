@@ -11,14 +11,14 @@ from typing import Any
 
 import horovod.torch as stock
 import torch
-from device import DEVICE
 from torch import nn
-from training import Data, loss_of, mlp
 
 import deft_horovod.torch as hvd
 from deft_horovod.base.parameter import Parameter
 from deft_horovod.plan import Bucket, Generation, Link, Plan, Task
 from deft_horovod.solver.messages.layout import lay_out
+from tests.parallel.scripts.device import DEVICE
+from tests.parallel.scripts.training import Data, loss_of, mlp
 
 Make = Callable[[nn.Module], torch.optim.Optimizer]
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 
 import horovod.torch as stock
 import torch
-from device import DEVICE
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
+
+from tests.parallel.scripts.device import DEVICE
 
 WIDTH, CLASSES, TOKENS = 7, 4, 13
 

@@ -9,12 +9,18 @@ from typing import Any
 
 import horovod.torch as stock
 import torch
-from patience import wait_patiently
-from reporting import cases_in, chosen, run_cases
 from torch import nn
-from training import Data, assert_equal_models, equal_on_all_ranks, loss_of, mlp
 
 import deft_horovod.torch as hvd
+from tests.parallel.scripts.patience import wait_patiently
+from tests.parallel.scripts.reporting import cases_in, chosen, run_cases
+from tests.parallel.scripts.training import (
+    Data,
+    assert_equal_models,
+    equal_on_all_ranks,
+    loss_of,
+    mlp,
+)
 
 # Several messages even for the smallest model, and large parameters are cut.
 SIZES = {

@@ -7,7 +7,6 @@ from typing import Any
 
 import horovod.torch as stock
 import torch
-from device import DEVICE
 from torch import nn
 
 from deft_horovod import policies
@@ -16,9 +15,10 @@ from deft_horovod.config import Config
 from deft_horovod.plan import Link, Plan
 from deft_horovod.policies import Request
 from deft_horovod.profile import Profile
-from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.extension import native
-from deft_horovod.runtime.waits import Waiter
+from deft_horovod.runtime.ranks.reduction import Channel
+from deft_horovod.runtime.ranks.waits import Waiter
+from tests.parallel.scripts.device import DEVICE
 
 NAMES = ("horovod", "second")
 

@@ -1,13 +1,13 @@
 """deft-profile compare: what it starts, and what it shows."""
 
 import json
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from deft_horovod.cli.main import main
-from tests.unit.cli.jobs import comparison, invoke, make_jobs
+from tests.places import ROOT
+from tests.unit.support.jobs import comparison, invoke, make_jobs
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def test_the_verdict_comes_first(jobs):
     assert result.stdout.startswith("bucket: communication exposed 34% -> 2%, step 303.0 -> 204.0")
     (command,) = jobs.commands
     assert command[1:3] == ["-np", "2"]
-    assert "deft_horovod.cli.compared_script" in command
+    assert "deft_horovod.job.compared_script" in command
     assert command[command.index("--") + 1 :] == ["train.py", "--lr", "0.1"]
 
 
@@ -62,6 +62,6 @@ def test_stock_is_compared_with_anyway(jobs):
 
 
 def test_the_help_is_what_the_documentation_quotes():
-    page = Path(__file__).resolve().parents[3] / "docs" / "deft-profile-compare.md"
+    page = ROOT / "docs" / "deft-profile-compare.md"
     printed = CliRunner().invoke(main, ["compare", "--help"], terminal_width=78).output
     assert printed[printed.index("Options:") :] in page.read_text(encoding="utf-8")

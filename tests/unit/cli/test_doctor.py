@@ -6,9 +6,9 @@ import os
 import pytest
 
 from deft_horovod.cli import doctor as module
-from deft_horovod.cli.doctor_rank import ANSWER
-from tests.unit.cli.example import fails, succeeds
+from deft_horovod.job.doctor_rank import ANSWER
 from tests.unit.doctor.test_diagnosis import checkup
+from tests.unit.support.example import fails, succeeds
 
 
 class Jobs:

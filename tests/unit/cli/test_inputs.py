@@ -6,7 +6,7 @@ from deft_horovod.config import Config
 from deft_horovod.errors import NotSupportedError, PlanError
 from deft_horovod.policies import get
 from deft_horovod.profile import Profile, Tensor
-from tests.unit.cli.example import profile, saved
+from tests.unit.support.example import profile, saved
 
 
 def test_profiles_are_read_from_files(tmp_path):

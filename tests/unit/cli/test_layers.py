@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tests.unit.cli.example import BLOCKS, fails, profile, saved, succeeds
+from tests.unit.support.example import BLOCKS, fails, profile, saved, succeeds
 
 
 def layers(text):

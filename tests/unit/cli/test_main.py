@@ -5,7 +5,7 @@ import pytest
 
 from deft_horovod import __version__
 from deft_horovod.cli.main import SUBCOMMANDS
-from tests.unit.cli.example import call, fails, saved, succeeds
+from tests.unit.support.example import call, fails, saved, succeeds
 
 
 def test_the_version_is_told():

@@ -13,7 +13,6 @@ from deft_horovod.cli.output import (
     plain_text,
     plot_option,
     require_free,
-    write,
 )
 from deft_horovod.picture.figure import FORMATS
 
@@ -61,22 +60,6 @@ def test_a_folder_that_is_not_there_is_told(tmp_path):
     assert "there is no folder" in result.stderr
     with pytest.raises(click.UsageError, match="there is no folder"):
         require_free(tmp_path / "none" / "out", force=True)
-
-
-def test_what_cannot_be_written_is_told_and_leaves_nothing_half(tmp_path):
-    path = tmp_path / "folder"
-    path.mkdir()
-    (path / "inside").touch()
-    with pytest.raises(click.ClickException, match="could not be written"):
-        write(path, "content")
-    assert (path / "inside").exists()
-    assert [entry.name for entry in tmp_path.iterdir()] == ["folder"]
-
-
-def test_bytes_are_written_as_they_are(tmp_path):
-    write(tmp_path / "picture", b"\x00\x01")
-    assert [entry.name for entry in tmp_path.iterdir()] == ["picture"]
-    assert (tmp_path / "picture").read_bytes() == b"\x00\x01"
 
 
 def test_json_has_no_numbers_that_json_does_not_know():

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from deft_horovod.plan import Plan
-from tests.unit.cli.example import fails, saved, succeeds
+from tests.unit.support.example import fails, saved, succeeds
 
 
 def test_the_plan_is_told_in_words(tmp_path):

@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,10 +12,11 @@ from deft_horovod.comparison import Comparison
 from deft_horovod.comparison.table import to_data
 from deft_horovod.plan import Plan
 from deft_horovod.profile import Profile
-from tests.unit.cli.example import call, fails, profile, saved, succeeds
-from tests.unit.report.subjects import Page, comparison, empty, many_tensors, plan_of
+from tests.places import ROOT
+from tests.unit.support.example import call, fails, profile, saved, succeeds
+from tests.unit.support.subjects import Page, comparison, empty, many_tensors, plan_of
 
-DOCS = Path(__file__).resolve().parents[3] / "docs"
+DOCS = ROOT / "docs"
 
 
 @pytest.fixture(autouse=True)

@@ -1,13 +1,13 @@
 """deft-profile run: what it starts, and what it shows."""
 
 import json
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from deft_horovod.cli.main import main
-from tests.unit.cli.jobs import invoke, make_jobs
+from tests.places import ROOT
+from tests.unit.support.jobs import invoke, make_jobs
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def test_one_rank_needs_no_launcher(jobs):
     result = invoke("run", "--steps", "7", "--", "python", "train.py", "--lr", "0.1")
     assert result.exit_code == 0, result.output
     (command,) = jobs.commands
-    assert command[1:3] == ["-m", "deft_horovod.cli.profiled_script"]
+    assert command[1:3] == ["-m", "deft_horovod.job.profiled_script"]
     assert command[command.index("--steps") + 1] == "7"
     assert command[command.index("--") + 1 :] == ["train.py", "--lr", "0.1"]
     assert "deft-profile: this is the answer" in result.stderr
@@ -40,6 +40,6 @@ def test_json_is_all_that_is_on_stdout(jobs):
 
 
 def test_the_help_is_what_the_documentation_quotes():
-    page = Path(__file__).resolve().parents[3] / "docs" / "deft-profile-run.md"
+    page = ROOT / "docs" / "deft-profile-run.md"
     printed = CliRunner().invoke(main, ["run", "--help"], terminal_width=78).output
     assert printed[printed.index("Options:") :] in page.read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from deft_horovod.policies import registry
-from tests.unit.cli.example import fails, saved, succeeds
+from tests.unit.support.example import fails, saved, succeeds
 
 ALL = ["stock", *sorted({*registry()} - {"auto", "stock"})]
 QUICK = ("--policy", "stock,bucket")

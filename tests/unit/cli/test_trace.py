@@ -6,7 +6,7 @@ import pytest
 
 from deft_horovod.base.trace import Line, StepSpan, lines_of
 from deft_horovod.cli.trace import merged, summary
-from tests.unit.cli.example import fails, succeeds
+from tests.unit.support.example import fails, succeeds
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from deft_horovod.cli.output import plain_text
 from deft_horovod.comparison.table import rendered, to_data
 from deft_horovod.comparison.text import verdict
-from tests.unit.cli.jobs import comparison
+from tests.unit.support.jobs import comparison
 
 
 def test_all_that_took_part_have_a_row():

@@ -1,7 +1,7 @@
 """The verdict of a comparison."""
 
 from deft_horovod.comparison.text import updates_text, verdict
-from tests.unit.cli.jobs import comparison
+from tests.unit.support.jobs import comparison
 
 
 def test_a_gain_is_told_with_its_spread():

@@ -4,9 +4,9 @@ import horovod.torch as stock
 import pytest
 import torch
 
-from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.extension import native
-from deft_horovod.runtime.planned_reducer import open_link
+from deft_horovod.runtime.ranks.reduction import Channel
+from deft_horovod.runtime.reduce.planned import open_link
 
 
 @pytest.fixture(autouse=True)

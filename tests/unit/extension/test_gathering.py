@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deft_horovod.plan import Arena, Generation, Link, Plan, Task
-from deft_horovod.runtime.channel import Channel
 from deft_horovod.runtime.extension import native
-from deft_horovod.runtime.planned_reducer import open_link
+from deft_horovod.runtime.ranks.reduction import Channel
+from deft_horovod.runtime.reduce.planned import open_link
 from tests.unit.support.random_plans import buffers_for, slots_and_buckets
 
 _HEADER = 4  # elements in 16 bytes

@@ -3,7 +3,7 @@
 import pytest
 
 from deft_horovod.plan.staleness_text import bytes_of_step, staleness_text
-from tests.unit.cli.jobs import PLAN
+from tests.unit.support.jobs import PLAN
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,9 +7,10 @@ from deft_horovod.plan import Plan
 from deft_horovod.plan.contents import contents
 from deft_horovod.policies import Parameter, Request
 from deft_horovod.profile import Profile
+from tests.places import ROOT
 from tests.unit.support.planning import bucket_bytes, many_parameters, requests
 
-GOLDEN = Path(__file__).resolve().parents[2] / "fixtures" / "plan_bucket.json"
+GOLDEN = ROOT / "fixtures" / "plan_bucket.json"
 
 
 def small_model():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from deft_horovod.cli.inputs import parameters_of
 from deft_horovod.profile import ModuleProfile, Profile
 from deft_horovod.profile.layer_table import layer_table
-from tests.unit.cli.example import BLOCKS, COST, profile
+from tests.unit.support.example import BLOCKS, COST, profile
 
 
 def example(**options):

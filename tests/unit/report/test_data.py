@@ -5,7 +5,7 @@ import json
 import pytest
 
 from deft_horovod.report.data import report_data
-from tests.unit.report.subjects import alone, compared, empty, idle, predicted
+from tests.unit.support.subjects import alone, compared, empty, idle, predicted
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,11 @@ from deft_horovod.report.basics.findings import Subject, findings
 from deft_horovod.report.data import report_data
 from deft_horovod.report.page import page
 from deft_horovod.report.parts.timelines import pictures
-from tests.unit.cli.example import profile
-from tests.unit.report.subjects import (
+from tests.unit.solver.predict.test_timeline import whole_profiles
+from tests.unit.support.example import profile
+from tests.unit.support.planning import make_parameters
+from tests.unit.support.random_plans import plans
+from tests.unit.support.subjects import (
     ODD,
     Page,
     alone,
@@ -27,9 +30,6 @@ from tests.unit.report.subjects import (
     renamed,
     sampled,
 )
-from tests.unit.solver.predict.test_timeline import whole_profiles
-from tests.unit.support.planning import make_parameters
-from tests.unit.support.random_plans import plans
 
 ALL = {
     "compared": compared(),

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
+from deft_horovod.job.profile_request import ProfileRequest
 from deft_horovod.profile import Profile
-from deft_horovod.runtime.alone import Alone
 from deft_horovod.runtime.job_request import FEWEST_WARMUP_STEPS, Answered
-from deft_horovod.runtime.profile_request import ProfileRequest
+from deft_horovod.runtime.ranks.single_rank import Alone
 
 PROFILE = Profile.assumed(1)
 

@@ -10,7 +10,9 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
+from tests.places import ROOT
+
+SCRIPTS = ROOT / "scripts"
 sys.path.insert(0, str(SCRIPTS))  # those of the convergence study import each other
 
 

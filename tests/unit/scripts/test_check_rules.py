@@ -9,7 +9,9 @@ from types import ModuleType
 
 import pytest
 
-SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
+from tests.places import ROOT
+
+SCRIPTS = ROOT / "scripts"
 # Spelled so that the rules do not find them here.
 LATER = "".join(["TO", "DO"])
 MEND = "".join(["FIX", "ME"])

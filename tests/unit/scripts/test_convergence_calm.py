@@ -5,7 +5,7 @@ from convergence_calm import calm_arms, calm_section
 from convergence_lateness import Arm
 from convergence_training import Run
 
-from deft_horovod.runtime.rate_watch import CALM
+from deft_horovod.runtime.decide.rate_watch import CALM
 from tests.unit.scripts.test_convergence_preserver import SYNCHRONOUS, UNCORRECTED, outcome
 
 LATER, EARLIER, *OURS = calm_arms()

@@ -15,7 +15,9 @@ from types import ModuleType
 
 import pytest
 
-SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
+from tests.places import ROOT
+
+SCRIPTS = ROOT / "scripts"
 
 
 def make_sdist(path: Path, version: str, files: dict[str, str]) -> Path:

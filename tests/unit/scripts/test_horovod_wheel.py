@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
+from tests.places import ROOT
+
+SCRIPTS = ROOT / "scripts"
 
 
 def request(wheel: ModuleType, **changes: object) -> Any:

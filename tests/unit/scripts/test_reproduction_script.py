@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from tests.places import ROOT
+
 NAMES = ("ddl_benchmarks", "deft", "dear", "usbyte", "dcredit")
-REPORTS = Path(__file__).resolve().parents[3] / "docs" / "reproduced"
+REPORTS = ROOT / "docs" / "reproduced"
 
 
 def committed(name: str) -> dict[str, Any]:

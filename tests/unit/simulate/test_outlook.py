@@ -7,7 +7,7 @@ from deft_horovod.policies import registry
 from deft_horovod.simulate.cluster import Cluster
 from deft_horovod.simulate.outlook import Outlook, Scenario
 from deft_horovod.solver.predict.timeline import simulate
-from tests.unit.simulate import large
+from tests.unit.support import large
 from tests.unit.support.models import request as model
 
 NAMES = [name for name in registry() if name != "auto"]

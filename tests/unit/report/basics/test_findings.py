@@ -8,8 +8,8 @@ from deft_horovod.report.basics.findings import Figures, Subject, findings
 from deft_horovod.simulate.outlook import step_us
 from deft_horovod.simulate.stock import StockStep
 from deft_horovod.solver.predict.timeline import Timeline
-from tests.unit.cli.example import profile
-from tests.unit.report.subjects import alone, compared, comparison, empty, idle, predicted
+from tests.unit.support.example import profile
+from tests.unit.support.subjects import alone, compared, comparison, empty, idle, predicted
 
 
 def test_of_a_comparison_it_is_what_was_measured():

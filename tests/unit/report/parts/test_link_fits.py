@@ -5,8 +5,8 @@ import pytest
 from deft_horovod.profile import LinkCost, LinkProfile, LinkSample
 from deft_horovod.report.basics.markup import document
 from deft_horovod.report.parts.link_fits import link_fits, residuals
-from tests.unit.cli.example import profile
-from tests.unit.report.subjects import Page, alone, predicted, sampled
+from tests.unit.support.example import profile
+from tests.unit.support.subjects import Page, alone, predicted, sampled
 
 
 def of(*links):

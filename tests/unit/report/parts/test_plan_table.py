@@ -5,8 +5,8 @@ from deft_horovod.report.basics.findings import Subject, findings
 from deft_horovod.report.basics.markup import document
 from deft_horovod.report.parts.plan_table import plan_table
 from tests.unit.picture.test_timeline import example
-from tests.unit.report.subjects import Page, compared, predicted
 from tests.unit.support.planning import make_parameters
+from tests.unit.support.subjects import Page, compared, predicted
 
 
 def test_every_bucket_is_there():

@@ -4,8 +4,8 @@ from deft_horovod import __version__
 from deft_horovod.report.basics.findings import Subject, findings
 from deft_horovod.report.basics.markup import document
 from deft_horovod.report.parts.provenance import caveats, facts, provenance
-from tests.unit.cli.example import profile
-from tests.unit.report.subjects import Page, alone, compared, predicted
+from tests.unit.support.example import profile
+from tests.unit.support.subjects import Page, alone, compared, predicted
 
 
 def test_everything_that_it_depends_on_is_named():

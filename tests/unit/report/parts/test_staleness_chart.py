@@ -5,7 +5,7 @@ import pytest
 from deft_horovod.plan import Staleness
 from deft_horovod.report.basics.markup import document
 from deft_horovod.report.parts.staleness_chart import look, shares, staleness_chart
-from tests.unit.report.subjects import Page, compared, empty, predicted
+from tests.unit.support.subjects import Page, compared, empty, predicted
 
 
 @pytest.mark.parametrize("found", [predicted("deft"), predicted("least_stale"), compared()])

@@ -4,8 +4,8 @@ import pytest
 
 from deft_horovod.report.basics.markup import document
 from deft_horovod.report.parts.timelines import legend, pictures, timelines
-from tests.unit.cli.example import SLOW, profile
-from tests.unit.report.subjects import Page, alone, compared, empty, idle, predicted
+from tests.unit.support.example import SLOW, profile
+from tests.unit.support.subjects import Page, alone, compared, empty, idle, predicted
 
 FOUND = [compared(), compared(1), predicted("deft"), predicted("bucket"), predicted("priority")]
 

@@ -1,0 +1,1 @@
+"""How `deft-profile` starts the script of a user, and what becomes of it."""

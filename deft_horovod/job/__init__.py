@@ -1,0 +1,1 @@
+"""What `deft-profile` runs inside a training job."""

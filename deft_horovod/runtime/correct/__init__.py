@@ -1,0 +1,1 @@
+"""What stands in for gradients that are still in flight."""

@@ -1,0 +1,1 @@
+"""Which policy runs next, and why."""

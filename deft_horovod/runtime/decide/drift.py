@@ -1,0 +1,58 @@
+"""Drift: noticing that a plan was made for times that are no longer true.
+
+Two numbers are watched, each as a median over a run of steps: the step time, and how long the links
+are busy for a byte. The first run of steps with a plan sets the reference.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from deft_horovod.runtime.reduce.planned import PlannedReducer
+
+
+class Drift:
+    """Compares run after run with the first one."""
+
+    def __init__(self, share: float, steps: int) -> None:
+        self._share = share
+        self.steps = steps  # of a run
+        self._reference: dict[str, float] = {}
+        self._step_us: list[float] = []
+        self._busy = (0, 0)  # microseconds and bytes when the run began
+        self.reason = ""
+
+    def restart(self) -> None:
+        """A new plan."""
+        self._reference.clear()
+        self._step_us.clear()
+        self._busy = (0, 0)
+        self.reason = ""
+
+    def seen(self, step_us: float, planned: PlannedReducer | None) -> bool:
+        """One more step. True once a run differs by more than the share allows."""
+        if step_us <= 0.0:
+            return bool(self.reason)
+        self._step_us.append(step_us)
+        if len(self._step_us) >= self.steps:
+            self._compare({"step time": median(self._step_us), **self._link_time(planned)})
+            self._step_us.clear()
+        return bool(self.reason)
+
+    def _link_time(self, planned: PlannedReducer | None) -> dict[str, float]:
+        if planned is None:
+            return {}
+        seen = planned.sent()
+        busy_us, sent = sum(s.busy_us for s in seen), sum(s.bytes for s in seen)
+        before, self._busy = self._busy, (busy_us, sent)
+        moved = sent - before[1]
+        return {"link time a byte": (busy_us - before[0]) / moved} if moved > 0 else {}
+
+    def _compare(self, now: dict[str, float]) -> None:
+        for what, value in now.items():
+            before = self._reference.setdefault(what, value)
+            low, high = sorted((value, before))
+            if low > 0.0 and high / low - 1.0 > self._share:
+                self.reason = f"{what} changed by {100 * (value / before - 1.0):+.0f} %"

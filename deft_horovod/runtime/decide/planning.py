@@ -1,0 +1,208 @@
+"""From an observed step to a plan that all ranks have agreed on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import horovod
+import torch
+
+import deft_horovod
+from deft_horovod.base.parameter import Parameter
+from deft_horovod.config import Config
+from deft_horovod.errors import PlanError, explain
+from deft_horovod.plan import Plan
+from deft_horovod.plan.file import require_fit
+from deft_horovod.policies.base import Policy, Request
+from deft_horovod.preserver.judgement import Judgement
+from deft_horovod.profile import Profile
+from deft_horovod.runtime.decide.guard import Guard
+from deft_horovod.runtime.job_request import Purpose
+from deft_horovod.runtime.measure.observer import Observer
+from deft_horovod.runtime.ranks.agreement import Agreement
+from deft_horovod.runtime.ranks.groups import Groups
+from deft_horovod.runtime.ranks.named_parameters import Member, dtype_name
+from deft_horovod.runtime.ranks.reduction import Channel
+from deft_horovod.runtime.reduce.merging import merging
+
+
+@dataclass(frozen=True)
+class Task:
+    """What planning needs to know, and does not find out by itself."""
+
+    policy: Policy
+    config: Config
+    channel: Channel
+    groups: Groups
+    purpose: Purpose = "train"  # of the `World.job_request`
+
+    @property
+    def watches_forward(self) -> bool:
+        """Whether somebody needs to know when parameters are used."""
+        return (
+            self.policy.gates
+            or self.policy.measures  # its updates may be late, and predicted before forward
+            or self.purpose != "train"
+            or bool(self.config.plan_file)
+        )
+
+    @property
+    def correction(self) -> str:
+        """What is done about late updates; a name of `ESTIMATES`, or "none"."""
+        asked = self.config.correction
+        return self.policy.correction if asked == "auto" else asked
+
+    @property
+    def splits(self) -> bool:
+        """Whether somebody needs to know what reduce-scatters and all-gathers cost."""
+        return self.policy.splits or self.purpose == "profile"
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Who travels how."""
+
+    plan: Plan | None
+    planned: tuple[Member, ...]
+    stock: tuple[Member, ...]
+    judgement: Judgement | None = None  # where a guard watches over late updates
+
+
+def facts_of(members: Sequence[Member]) -> list[dict[str, Any]]:
+    """What has to be equal on all ranks about the parameters."""
+    return [
+        {
+            "name": member.name,
+            "shape": list(member.tensor.shape),
+            "dtype": dtype_name(member.tensor),
+            "device": member.tensor.device.type,
+            "trains": member.tensor.requires_grad,
+        }
+        for member in members
+    ]
+
+
+def job_facts(
+    task: Task, inner: torch.optim.Optimizer, members: Sequence[Member], passes_per_step: int
+) -> dict[str, Any]:
+    """What has to be equal on all ranks before anything travels."""
+    return {
+        "versions": {
+            "deft_horovod": deft_horovod.__version__,
+            "horovod": horovod.__version__,
+            "torch": torch.__version__,
+        },
+        "policy": task.policy.name,
+        "config": task.config.model_dump(),
+        "channel": task.channel.facts(),
+        "backward_passes_per_step": passes_per_step,
+        "merging": asdict(merging(inner, task.config.merge, task.correction)),
+        "correction": task.correction,
+        "groups": task.groups.of(members),
+        "parameters": facts_of(members),
+    }
+
+
+def _plannable(task: Task, member: Member) -> bool:
+    return (
+        task.policy.uses_executor
+        and task.channel.plannable
+        and task.channel.wire(dtype_name(member.tensor)) is not None
+    )
+
+
+def _request(task: Task, members: Sequence[Member], profile: Profile) -> Request:
+    parameters = []
+    for member in members:
+        dtype = dtype_name(member.tensor)
+        parameters.append(
+            Parameter(
+                name=member.name,
+                elements=member.tensor.numel(),
+                dtype=dtype,
+                wire=task.channel.wire(dtype) or dtype,
+                device=member.tensor.device.type,
+            )
+        )
+    return Request(
+        parameters=tuple(parameters),
+        profile=profile,
+        config=task.config,
+        groups=task.groups.of(members),
+    )
+
+
+_Decision = tuple[Plan, Judgement | None]
+
+
+def _decide(
+    task: Task, members: Sequence[Member], profile: Profile, guard: Guard | None
+) -> _Decision:
+    request = _request(task, members, profile)
+    if guard is not None:
+        return guard.judge(task.policy, request)
+    if not task.config.plan_file:
+        return task.policy.plan(request), None
+    plan = Plan.load(task.config.plan_file)
+    require_fit(plan, request.parameters, task.config.plan_file)
+    return plan, None
+
+
+def assign(
+    agreement: Agreement,
+    task: Task,
+    observer: Observer,
+    view: Callable[[Sequence[Member]], Profile],
+    guard: Guard | None = None,
+) -> Assignment:
+    """Decides on one rank, shares, verifies. All ranks call it at the same boundary.
+
+    `view` gives the profile of the members that it is asked for; a guard judges plans that may be
+    late.
+
+    A gradient that is sparse on any rank goes the stock way on all.
+    """
+    sparse = agreement.union(observer.sparse())
+    planned = tuple(
+        member
+        for member, is_sparse in zip(observer.members, sparse, strict=True)
+        if not is_sparse and _plannable(task, member)
+    )
+    chosen = {id(member) for member in planned}
+    rest = tuple(member for member in observer.members if id(member) not in chosen)
+    if not planned:
+        return Assignment(None, (), rest)
+    plan, judgement = _shared(
+        agreement, lambda: _decide(task, planned, view(planned), guard), judges=guard is not None
+    )
+    return Assignment(plan, planned, rest, judgement)
+
+
+def _shared(agreement: Agreement, decide: Callable[[], _Decision], *, judges: bool) -> _Decision:
+    """What the deciding rank decides, on all ranks."""
+    texts: tuple[str | None, str | None] = (None, None)
+    failure: Exception | None = None
+    if agreement.deciding:
+        try:
+            plan, judgement = decide()
+            texts = plan.to_json(), judgement.model_dump_json() if judgement is not None else ""
+        except Exception as error:  # noqa: BLE001  # whatever it is, the others wait for an answer
+            failure = error
+            texts = "", ""
+    text = agreement.share(texts[0])
+    said = agreement.share(texts[1]) if judges else ""
+    if failure is not None:
+        raise failure
+    if not text:
+        raise PlanError(
+            explain(
+                "the deciding rank could not make a plan",
+                observed="its own error is in its log",
+                action=f"look at rank {agreement.decider}",
+            )
+        )
+    plan = Plan.from_json(text)
+    agreement.require_equal({"plan": plan.hash()})
+    return plan, Judgement.model_validate_json(said) if said else None

@@ -1,0 +1,49 @@
+"""What was measured while candidates took turns, of all ranks together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from deft_horovod.comparison import Arm, Comparison
+from deft_horovod.plan import Plan
+from deft_horovod.profile import Profile
+from deft_horovod.runtime.decide.phases import choose
+from deft_horovod.runtime.ranks.agreement import Agreement, largest
+
+Who = tuple[str, bool]  # the policy, and whether its plan may be late
+Rounds = Sequence[Sequence[float]]
+
+
+def comparison(
+    agreement: Agreement,
+    asked: str,
+    min_gain: float,
+    rounds: Mapping[Who, Rounds],
+    plans: Mapping[Who, Plan],
+    profile: Profile,
+) -> Comparison:
+    """All ranks ask for it together. `asked`: the policy; `auto` leaves the choice to the trials,
+    and any other is what the answer is about."""
+    arms = [
+        Arm(
+            policy=policy,
+            late=late,
+            rounds_us=_of_slowest(agreement, rounds[policy, late]),
+            plan=plans.get((policy, late)),
+        )
+        for policy, late in rounds
+    ]
+    fastest = choose({(arm.policy, arm.late): arm.step_us for arm in arms}, min_gain)
+    return Comparison(
+        policy=asked,
+        chosen=list(rounds).index(fastest) if asked == "auto" else len(rounds) - 1,
+        profile=profile,
+        arms=tuple(arms),
+    )
+
+
+def _of_slowest(agreement: Agreement, rounds: Rounds) -> tuple[tuple[float, ...], ...]:
+    """A synchronous step is as slow as its slowest rank."""
+    flat = [us for one in rounds for us in one]
+    slowest = iter(largest(agreement, flat))
+    return tuple(tuple(next(slowest) for _ in one) for one in rounds)

@@ -1,0 +1,1 @@
+"""Links: opened, measured, chosen."""

@@ -1,0 +1,80 @@
+"""The links of one optimizer: Horovod's own, and a second one where the options name it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from deft_horovod.config import Config
+from deft_horovod.profile import HOROVOD_LINK, LinkCost, LinkProfile
+from deft_horovod.runtime.links.message_stream import Allowance
+from deft_horovod.runtime.links.probe import probe_links
+from deft_horovod.runtime.links.second_link import open_second_link
+from deft_horovod.runtime.ranks.agreement import Agreement
+from deft_horovod.runtime.ranks.named_parameters import Member
+from deft_horovod.runtime.ranks.reduction import Channel
+from deft_horovod.runtime.reduce.planned import PlannedReducer, open_link
+
+if TYPE_CHECKING:
+    from deft_horovod import _C as native
+
+SECOND_LINK: Final = "second"
+_LARGEST_PROBE_BYTES: Final = 16 << 20
+
+
+class Links:
+    """Opened when the ranks have met, by the names that plans use."""
+
+    def __init__(self, channel: Channel, config: Config) -> None:
+        self.opened: Mapping[str, native.Link] = {}
+        self._channel = channel
+        self._config = config
+        self._number = 0
+        self._probes = 0
+
+    def open(self, agreement: Agreement, number: int, members: Sequence[Member] = ()) -> None:
+        """Ready to carry messages; `number` is that of the optimizer, `members` what it trains."""
+        self._number = number
+        self._probes = 0  # part of names: a rank that has just been started begins at 0
+        devices = [member.tensor.device for member in members]
+        self.opened = {HOROVOD_LINK: open_link(self._channel, devices)}
+        if self._config.second_interface:
+            second = open_second_link(
+                self._channel, self._config.second_interface, self._config.deadline_s, agreement
+            )
+            self.opened = {**self.opened, SECOND_LINK: second}
+
+    def close(self) -> None:
+        """What they were opened for is gone."""
+        self.opened = {}
+
+    def probe(
+        self, agreement: Agreement, members: Sequence[Member], *, halves: bool
+    ) -> tuple[LinkProfile, ...]:
+        """What each link costs, measured now; with nothing else in flight. `halves`: also what
+        reduce-scatters and all-gathers cost, on the one link that has them."""
+        self._probes += 1
+        # Small tensors travel together, so a message may be as large as all of them.
+        total = sum(m.tensor.numel() * m.tensor.element_size() for m in members)
+        allowance = Allowance(
+            budget_s=self._config.probe_s,
+            deadline_s=self._config.deadline_s,
+            largest_bytes=min(max(total, 1 << 16), _LARGEST_PROBE_BYTES),
+            rank=self._channel.process_set.rank(),
+            size=self._channel.process_set.size(),
+            device=max(members, key=lambda m: m.tensor.numel()).tensor.device,
+        )
+        prefix = f"deft.{self._number}.probe.{self._probes}"
+        halves_of = HOROVOD_LINK if halves else None
+        return probe_links(agreement, self.opened, prefix, allowance, halves_of)
+
+    def cost(self, agreement: Agreement, planned: PlannedReducer) -> LinkCost | None:
+        """What a message costs, told from those of a plan that has ended. None: they were too few.
+
+        On a GPU messages are handed over before their gradients are computed, so their times say
+        little of the link; there it is measured, with nothing else in flight.
+        """
+        if not any(member.tensor.is_cuda for member in planned.members):
+            return planned.link_cost()
+        first, *_ = self.probe(agreement, planned.members, halves=False)
+        return first.cost

@@ -1,0 +1,1 @@
+"""Gradients in, averages out, updates applied."""

@@ -1,0 +1,274 @@
+"""The stock way: one message of Horovod's per gradient, from a Python hook.
+
+It is the readable twin of the planned path, the policy `stock`, and the road for what our plans do
+not carry: sparse gradients, foreign compressions, operations other than average and sum.
+
+A dense gradient in host memory enters Horovod's queue through our link, with the arguments that
+Horovod's own call would give it: then its completion can be waited for asleep. Everything else is
+a call of Horovod's own.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import horovod.torch as stock
+import torch
+from torch.autograd.graph import get_gradient_edge
+
+from deft_horovod.errors import DeftError, WaitTimeoutError, explain
+from deft_horovod.runtime.extension import native
+from deft_horovod.runtime.ranks.named_parameters import Member
+from deft_horovod.runtime.ranks.reduction import Channel
+from deft_horovod.runtime.ranks.waits import has_ended, limited, poll_until_done, require_horovod
+
+_LINKED: Final = (torch.float16, torch.float32, torch.float64)
+
+
+class _Message(Protocol):
+    """A gradient, or a group of them, on its way."""
+
+    def arrives(self, deadline_s: float) -> bool:
+        """Waits; whether it has ended in time."""
+
+    def result(self) -> Any:
+        """What arrived. Asked for once, and forgotten by Horovod, even if it failed."""
+
+
+@dataclass(frozen=True)
+class _Linked:
+    """Through our link, reduced in place."""
+
+    ticket: native.Ticket
+    tensor: torch.Tensor
+
+    def arrives(self, deadline_s: float) -> bool:
+        return has_ended(self.ticket, deadline_s)
+
+    def result(self) -> torch.Tensor:
+        failure = self.ticket.wait(0.0)
+        if failure:
+            raise stock.HorovodInternalError(failure)
+        return self.tensor
+
+
+@dataclass(frozen=True)
+class _Called:
+    """A call of Horovod's own."""
+
+    handle: int
+
+    def arrives(self, deadline_s: float) -> bool:
+        return poll_until_done(self.handle, deadline_s)
+
+    def result(self) -> Any:
+        return stock.synchronize(self.handle)
+
+
+@dataclass(frozen=True)
+class _CalledSparse:
+    """A call of Horovod's own with indices and values. It can only be waited for without end."""
+
+    finish: Callable[[], torch.Tensor]
+
+    def arrives(self, _: float) -> bool:
+        return True
+
+    def result(self) -> torch.Tensor:
+        return self.finish()
+
+
+class StockReducer:
+    """Reduces gradients with Horovod's own calls, each as soon as autograd finishes it."""
+
+    def __init__(
+        self,
+        members: Sequence[Member],
+        channel: Channel,
+        prefix: str,
+        deadline_s: float,
+        groups: Sequence[Sequence[int]] = (),
+    ) -> None:
+        self._members = tuple(members)
+        self._deadline_s = deadline_s
+        self._channel = channel
+        self._link = _link_of(channel)
+        self._prefix = prefix
+        self._groups = [tuple(group) for group in groups]
+        self._group_of = {i: group for group in self._groups for i in group}
+        self._ready: set[int] = set()
+        self._sent: dict[tuple[int, ...], tuple[_Message, Any]] = {}
+        self._made_up: set[int] = set()  # gradients that this rank did not have
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        return self._members
+
+    def send(self, index: int) -> None:
+        """The gradient is complete: reduce it, with its group once that is complete."""
+        if index in self._ready:
+            raise DeftError(
+                explain(
+                    "a gradient was completed twice before step()",
+                    rank=stock.rank(),
+                    tensor=self._members[index].name,
+                    expected="one step() after every backward_passes_per_step backward passes",
+                    action="raise backward_passes_per_step, or call step() more often",
+                )
+            )
+        group = self._group_of.get(index, (index,))
+        if all(i in self._ready or i == index for i in group):
+            self._sent[group] = self._enqueue(group)
+        self._ready.add(index)
+
+    def finish(self) -> None:
+        """Sends what is missing, waits, and leaves the averages in ``p.grad``."""
+        for index in range(len(self._members)):
+            if index not in self._ready:
+                self.send(index)
+        while self._sent:  # after a failure, only what nobody has waited for yet
+            group, (message, contexts) = next(iter(self._sent.items()))
+            self._await(group, message)
+            del self._sent[group]
+            self._receive(group, message.result(), contexts)
+        for index in self._made_up:
+            # Frozen since the plan was made: a zero gradient would still move it (weight decay).
+            if not self._members[index].tensor.requires_grad:
+                self._members[index].tensor.grad = None
+        self._ready.clear()
+        self._made_up.clear()
+
+    def _name(self, group: tuple[int, ...]) -> str:
+        return f"{self._prefix}.{self._members[group[0]].name}"
+
+    def _enqueue(self, group: tuple[int, ...]) -> tuple[_Message, Any]:
+        require_horovod()
+        channel = self._channel
+        tensors = [self._members[i].tensor for i in group]
+        for i, tensor in zip(group, tensors, strict=True):
+            if tensor.grad is None:  # another rank may have one
+                tensor.grad = torch.zeros_like(tensor)
+                self._made_up.add(i)
+        gradients = [_gradient(tensor) for tensor in tensors]
+        if gradients[0].is_sparse and not channel.sparse_as_dense:
+            call = stock.sparse_allreduce_async(
+                gradients[0], self._name(group), channel.op, process_set=channel.process_set
+            )
+            return _CalledSparse(call), None
+        dense = [_dense(g) for g in gradients]
+        wire, contexts = zip(*(channel.compression.compress(g) for g in dense), strict=True)
+        return self._send(group, list(wire)), contexts
+
+    def _send(self, group: tuple[int, ...], wire: list[torch.Tensor]) -> _Message:
+        channel, name, first = self._channel, self._name(group), wire[0]
+        scale = {"prescale_factor": channel.prescale, "postscale_factor": channel.postscale}
+        options = {"name": name, "op": channel.op, "process_set": channel.process_set, **scale}
+        if group in self._groups:
+            return _Called(stock.grouped_allreduce_async_(wire, **options))
+        if self._link is not None and first.device.type == "cpu" and first.dtype in _LINKED:
+            return _Linked(self._link.send(name, "all_reduce", first, first), first)
+        return _Called(stock.allreduce_async_(first, **options))
+
+    def _receive(self, group: tuple[int, ...], result: Any, contexts: Any) -> None:
+        outputs = result if group in self._groups else [result]
+        for i, output, context in zip(group, outputs, contexts or [None] * len(group), strict=True):
+            tensor = self._members[i].tensor
+            average = self._channel.compression.decompress(output, context)
+            gradient = _gradient(tensor)
+            if gradient.is_sparse:
+                sparse = average if average.is_sparse else average.to_sparse()
+                tensor.grad = sparse.to(gradient.dtype)
+            elif gradient.is_contiguous() and gradient.dtype == average.dtype:
+                gradient.set_(average)
+            else:
+                gradient.copy_(average)
+
+    def _await(self, group: tuple[int, ...], message: _Message) -> None:
+        if not message.arrives(self._deadline_s):
+            raise WaitTimeoutError(
+                explain(
+                    f"gradients were not reduced within {self._deadline_s:g} s",
+                    rank=stock.rank(),
+                    tensor=limited([self._members[i].name for i in group]),
+                    observed="in Horovod's queue: another rank has not sent its part",
+                    expected="every rank sends these gradients in this step",
+                    action="look for the first rank that failed, is much slower, or skipped this "
+                    "step; raise DEFT_DEADLINE_S if it is only slow",
+                )
+            )
+
+
+def _link_of(channel: Channel) -> native.Link | None:
+    """Our way into Horovod's queue, if it knows the operation."""
+    if channel.op not in (stock.Average, stock.Sum):
+        return None
+    return native.HorovodLink(
+        process_set_id=channel.process_set.process_set_id,
+        average=channel.op == stock.Average,
+        prescale=channel.prescale,
+        postscale=channel.postscale,
+    )
+
+
+def _dense(gradient: torch.Tensor) -> torch.Tensor:
+    # Horovod refuses other layouts, such as channels_last, and does not know bfloat16.
+    dense = (gradient.to_dense() if gradient.is_sparse else gradient).contiguous()
+    return dense.float() if dense.dtype == torch.bfloat16 else dense
+
+
+def _gradient(tensor: torch.Tensor) -> torch.Tensor:
+    gradient = tensor.grad
+    if gradient is None:
+        raise DeftError(
+            explain("a gradient vanished between backward() and step()", rank=stock.rank())
+        )
+    return gradient
+
+
+class StockHooks:
+    """Python hooks that feed a :class:`StockReducer`, counting backward passes.
+
+    As Horovod's own they are on the nodes that accumulate gradients: these call whatever else is
+    registered on a parameter, at whatever time, before a gradient leaves.
+    """
+
+    def __init__(self, reducer: StockReducer, passes_per_step: int) -> None:
+        self.reducer = reducer
+        self.passes_per_step = passes_per_step
+        self._seen = [0] * len(reducer.members)
+        trained = {  # without those frozen since they were observed: no gradient comes
+            i: member.tensor
+            for i, member in enumerate(reducer.members)
+            if member.tensor.requires_grad
+        }
+        # A parameter does not keep its node, and a node takes its hooks with it.
+        self._nodes = {i: get_gradient_edge(tensor).node for i, tensor in trained.items()}
+        self._handles = [node.register_hook(self._hook(i)) for i, node in self._nodes.items()]
+
+    def _hook(self, index: int) -> Callable[..., None]:
+        alive = weakref.ref(self)  # parameters must not keep a reducer that nobody uses any more
+
+        def hook(*_: object) -> None:
+            this = alive()
+            if this is not None:
+                this.on_gradient(index)
+
+        return hook
+
+    def on_gradient(self, index: int) -> None:
+        """One more backward pass has added to this gradient."""
+        self._seen[index] += 1
+        if self._seen[index] >= self.passes_per_step:
+            self.reducer.send(index)
+
+    def reset(self) -> None:
+        self._seen = [0] * len(self._seen)
+
+    def detach(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self._nodes.clear()

@@ -1,0 +1,1 @@
+"""Traces of a running job."""

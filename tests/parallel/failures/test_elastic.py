@@ -1,0 +1,97 @@
+"""``hvd.elastic``: failures lead back to the last commit, lost ranks leave, new ones join."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.parallel.launch import run_ranks
+
+pytestmark = pytest.mark.timeout(120)
+
+LAST_COMMIT, NEXT_COMMIT = 6, 9  # before the step that fails, and after it
+
+
+# Late updates within a few steps.
+LATE = {
+    "DEFT_PROFILE_WARMUP_STEPS": "1",
+    "DEFT_PROFILE_STEPS": "1",
+    "DEFT_PROBE_S": "0.02",
+    "DEFT_WARMUP_STEPS": "0",
+}
+
+
+def commits(policy: str) -> tuple[int, ...]:
+    """To which training goes back. With late updates a rank may be ahead of the one that fails, and
+    have committed once more."""
+    return (LAST_COMMIT, NEXT_COMMIT) if policy == "deft" else (LAST_COMMIT,)
+
+
+def run(
+    tmp_path: Path,
+    how: str,
+    policy: str,
+    hosts: tuple[str, ...],
+    least: int,
+    **environment: str,
+) -> list[Any]:
+    """Several names of this machine are several hosts to Horovod, each lost on its own."""
+    discover = tmp_path / "hosts.sh"
+    discover.write_text("#!/bin/sh\n" + "".join(f"echo {host}\n" for host in hosts))
+    discover.chmod(0o755)
+    launcher = ["--network-interface", "lo", "--min-np", str(least), "--max-np", "2"]
+    launcher += ["--blacklist-cooldown-range", "1", "2", "--host-discovery-script", str(discover)]
+    job = run_ranks(
+        "failures/fail_elastic.py",
+        2,
+        timeout_s=100,
+        options={"how": how, "policy": policy, "regrow": how == "killed"},
+        env={"DEFT_DEADLINE_S": "20", **LATE, **environment},
+        launcher=launcher,
+    )
+    for rank in job.require_success().results:
+        assert rank["size"] == 2
+        assert rank["equal"]
+        if policy != "deft":
+            # Bit for bit: all ranks have the same data, and the mean of two equal numbers is exact.
+            assert rank["parameters"] == rank["expected"]
+    return job.results
+
+
+@pytest.mark.parametrize(
+    ("how", "policy"),
+    [
+        ("error", "stock"),
+        ("error", "bucket"),
+        ("error", "priority"),
+        ("error", "least_stale"),
+        ("error", "deft"),
+        ("metric", "stock"),
+        ("metric", "bucket"),
+        ("metric", "priority"),
+        ("metric", "deft"),
+    ],
+)
+def test_an_error_of_horovod_leads_back_to_the_last_commit(
+    tmp_path: Path, how: str, policy: str
+) -> None:
+    for rank in run(tmp_path, how, policy, ("localhost:2",), least=2):
+        assert rank["history"] in [[0, commit] for commit in commits(policy)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "warmup_steps"),
+    [("stock", "0"), ("bucket", "0"), ("priority", "0"), ("deft", "0"), ("deft", "8")],
+)
+def test_a_killed_rank_leaves_and_a_new_one_joins(
+    tmp_path: Path, policy: str, warmup_steps: str
+) -> None:
+    """With a warm-up the newcomer has all of it before itself, the survivor hardly anything."""
+    hosts, warm = ("localhost:1", "127.0.0.1:1"), {"DEFT_WARMUP_STEPS": warmup_steps}
+    ranks = run(tmp_path, "killed", policy, hosts, least=1, **warm)
+    survivor, newcomer = sorted(ranks, key=lambda rank: -len(rank["history"]))
+    assert survivor["history"][:2] in [[0, commit] for commit in commits(policy)]
+    assert newcomer["history"] == [survivor["history"][-1]]
+    assert newcomer["plans"] == survivor["plans"]

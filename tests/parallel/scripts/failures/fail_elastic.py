@@ -1,0 +1,115 @@
+"""Elastic training on this machine: failures lead back to the last commit, and on from there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import horovod.torch as stock
+import torch
+
+import deft_horovod.torch as hvd
+from tests.parallel.scripts.failures.failing import SMALL, everybody_equal, network
+from tests.parallel.scripts.reporting import options, report
+
+STEPS = 12
+COMMIT_EVERY = 3
+FATAL_STEP = 7
+
+
+def _once(what: str) -> bool:
+    """True for the first process that asks, over all of the job's life."""
+    try:
+        (Path(os.environ["PARALLEL_RESULTS"]) / what).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _fail(how: str) -> None:
+    """On one rank, once: in the middle of a step, with gradients on their way."""
+    if how == "error":
+        raise stock.HorovodInternalError("injected")
+    if how == "metric":  # Horovod fails elsewhere first: a shutdown under everybody's feet
+        stock.shutdown()
+        stock.allreduce(torch.ones(1), name="metric")
+    if how == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def step(model: Any, optimizer: Any, number: int, may_fail: bool = True) -> None:
+    optimizer.zero_grad()
+    inputs = torch.linspace(-1, 1, 12).reshape(4, 3) * (1 + number % 5)  # the same on all ranks
+    (model(inputs).pow(2).mean() / 100).backward()
+    last = hvd.size() > 1 and hvd.rank() == hvd.size() - 1
+    if may_fail and last and number == FATAL_STEP and _once("failed"):
+        _fail(options()["how"])
+    optimizer.step()
+
+
+def waits_for_the_other(state: Any) -> bool:
+    """Trains on until a killed rank is back, and then for STEPS more, together."""
+    if hvd.size() == 1:
+        time.sleep(0.05)
+        state.alone = state.step
+    return bool(state.step < state.alone + STEPS)
+
+
+def reference(steps: int) -> list[float]:
+    """As all ranks have the same data, the average of their gradients is that of one."""
+    model = network(3, 30, 30, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for number in range(steps):
+        step(model, optimizer, number, may_fail=False)
+    return flat(model)
+
+
+def flat(model: Any) -> list[float]:
+    return torch.cat([p.detach().flatten() for p in model.parameters()]).tolist()
+
+
+def main() -> None:
+    hvd.init()
+    model = network(3, 30, 30, 2, seed=hvd.rank())
+    if hvd.rank() == 0:
+        model = network(3, 30, 30, 2)
+    inner = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    optimizer = hvd.DistributedOptimizer(
+        inner,
+        named_parameters=model.named_parameters(),
+        policy=options()["policy"],
+        config=SMALL,
+    )
+    state = hvd.elastic.TorchState(model=model, optimizer=optimizer, step=0, alone=0)
+    history: list[int] = []
+
+    @hvd.elastic.run
+    def train(state: Any) -> None:
+        history.append(state.step)
+        while state.step < STEPS or (options()["regrow"] and waits_for_the_other(state)):
+            step(state.model, state.optimizer, state.step)
+            state.step += 1
+            if state.step % COMMIT_EVERY == 0:
+                state.commit()
+
+    train(state)
+    optimizer.flush()
+    os.environ["HOROVOD_RANK"] = str(hvd.rank())  # the launcher's may be from before a reset
+    found = {
+        "history": history,
+        "size": hvd.size(),
+        "equal": everybody_equal(model),
+        "parameters": flat(model),
+        "expected": reference(state.step),
+        "plans": optimizer.stats()["plans"],
+        "late": optimizer.stats()["late"],
+        "dropped": optimizer.stats().get("dropped"),
+    }
+    report(found)
+
+
+if __name__ == "__main__":
+    main()

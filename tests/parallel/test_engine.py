@@ -1,5 +1,0 @@
-"""Missing, frozen and sparse gradients, on two ranks."""
-
-from tests.parallel.cases import case_tests
-
-test_case = case_tests("unused.py")

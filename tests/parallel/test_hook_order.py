@@ -1,5 +1,0 @@
-"""What users' hooks make of a gradient is what leaves, on two ranks."""
-
-from tests.parallel.cases import case_tests
-
-test_case = case_tests("hook_order.py")

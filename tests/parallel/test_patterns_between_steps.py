@@ -1,5 +1,0 @@
-"""Loops that read or write parameters between two steps, on two ranks."""
-
-from tests.parallel.cases import case_tests
-
-test_case = case_tests("between_steps.py")

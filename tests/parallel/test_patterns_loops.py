@@ -1,5 +1,0 @@
-"""Training loops as Horovod's documentation and examples write them, on two ranks."""
-
-from tests.parallel.cases import case_tests
-
-test_case = case_tests("loops.py")

@@ -1,5 +1,0 @@
-"""Models and gradients out of the ordinary, on two ranks."""
-
-from tests.parallel.cases import case_tests
-
-test_case = case_tests("special.py")

@@ -1,5 +1,0 @@
-"""Whole courses on two ranks."""
-
-from tests.parallel.cases import case_tests
-
-test_case = case_tests("piloting.py")

@@ -1,0 +1,50 @@
+"""horovodrun, started from a process that has loaded it and torch before.
+
+Each horovodrun imports ``horovod.torch`` twice in children of its own, only to find out what it was
+built with: three seconds of computing for each job. Here a server does it once, and every job is a
+fork of it that runs horovodrun's own entry point. Ranks are started by that as ever.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from typing import Final
+
+_LIBC: Final = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG: Final = 1  # of Linux's prctl()
+
+
+@functools.cache
+def _server() -> ForkServerContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["pytest", "horovod.torch", "horovod.runner.launch"])
+    return context
+
+
+def start(command: Sequence[str], env: Mapping[str, str], output: str) -> ForkServerProcess:
+    """``command``, whose first word is horovodrun, in a session of its own; its output goes to a
+    file."""
+    process = _server().Process(target=_launch, args=(list(command), dict(env), output))
+    process.start()
+    return process
+
+
+def _launch(command: list[str], env: dict[str, str], output: str) -> None:
+    os.setsid()
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)  # ends with its server, and that with the tests
+    descriptor = os.open(output, os.O_WRONLY | os.O_APPEND)
+    os.dup2(descriptor, sys.__stdout__.fileno())
+    os.dup2(descriptor, sys.__stderr__.fileno())
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv = command
+    from horovod.runner.launch import run_commandline
+
+    sys.exit(run_commandline())

@@ -1,0 +1,50 @@
+"""Drift is noticed when it lasts, and only then."""
+
+from types import SimpleNamespace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deft_horovod.runtime.decide.drift import Drift
+
+
+def reducer(*totals):
+    """Links whose counters grow as given: (busy microseconds, bytes), one pair a question."""
+    left = list(totals)
+    return SimpleNamespace(sent=lambda: [SimpleNamespace(**left.pop(0))])
+
+
+@given(st.floats(1.0, 1e6), st.floats(0.01, 1.0), st.integers(1, 6))
+def test_steps_that_stay_as_they_are_are_no_drift(step_us, share, steps):
+    drift = Drift(share, steps)
+    assert not any(drift.seen(step_us, None) for _ in range(5 * steps))
+
+
+@given(st.floats(1.0, 1e6), st.floats(0.01, 1.0), st.integers(1, 6), st.booleans())
+def test_a_lasting_change_is_noticed_once_a_run_is_over(step_us, share, steps, slower):
+    drift = Drift(share, steps)
+    for _ in range(steps):
+        assert not drift.seen(step_us, None)
+    changed = step_us * (1 + 2 * share) if slower else step_us / (1 + 2 * share)
+    outcomes = [drift.seen(changed, None) for _ in range(steps)]
+    assert outcomes == [False] * (steps - 1) + [True]
+    assert "step time" in drift.reason
+    drift.restart()
+    assert not drift.reason
+
+
+def test_one_slow_step_is_no_drift():
+    drift = Drift(0.25, 5)
+    times = [10.0] * 5 + [10.0, 90.0, 10.0, 10.0, 10.0]
+    assert not any(drift.seen(us, None) for us in times)
+
+
+def test_a_slower_link_is_noticed_though_steps_take_as_long():
+    drift = Drift(0.25, 2)
+    links = reducer(
+        {"busy_us": 100, "bytes": 1000},
+        {"busy_us": 200, "bytes": 2000},
+        {"busy_us": 400, "bytes": 3000},
+    )
+    assert [drift.seen(10.0, links) for _ in range(6)] == [False] * 5 + [True]
+    assert drift.reason == "link time a byte changed by +100 %"

@@ -1,0 +1,27 @@
+"""What all ranks together make of the trials."""
+
+import pytest
+
+from deft_horovod.profile import Profile
+from deft_horovod.runtime.decide.trial_results import comparison
+
+STOCK, OURS = ("stock", False), ("deft", True)
+ROUNDS = {STOCK: [[5.0, 7.0], [6.0, 5.0]], OURS: [[3.0, 3.0], [2.0, 4.0]]}
+
+
+class Two:
+    """An agreement of two ranks, of which the other is slower in every second step."""
+
+    def gather(self, numbers):
+        return [list(numbers), [us + (1.0 if i % 2 else -1.0) for i, us in enumerate(numbers)]]
+
+
+@pytest.mark.parametrize(
+    ("asked", "min_gain", "chosen"), [("deft", 0.9, 1), ("auto", 0.9, 0), ("auto", 0.02, 1)]
+)
+def test_the_slowest_rank_makes_the_step_and_auto_takes_the_fastest(asked, min_gain, chosen):
+    found = comparison(Two(), asked, min_gain, ROUNDS, {}, Profile.assumed(1))
+    assert [arm.name for arm in found.arms] == ["stock", "deft (late)"]
+    assert found.stock.rounds_us == ((5.0, 8.0), (6.0, 6.0))
+    assert found.arms[1].rounds_us == ((3.0, 4.0), (2.0, 5.0))
+    assert found.chosen == chosen

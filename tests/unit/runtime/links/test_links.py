@@ -1,0 +1,31 @@
+from types import SimpleNamespace
+
+import pytest
+
+from deft_horovod.config import Config
+from deft_horovod.profile import LinkCost, LinkProfile
+from deft_horovod.runtime.links.links import Links
+
+SEEN = LinkCost(alpha_us=900.0, beta_us_per_byte=0.9)
+MEASURED = LinkCost(alpha_us=100.0, beta_us_per_byte=0.1)
+
+
+@pytest.fixture
+def links(monkeypatch):
+    made = Links(None, Config())
+    measured = (LinkProfile(name="horovod", cost=MEASURED), LinkProfile(name="second", cost=SEEN))
+    monkeypatch.setattr(made, "probe", lambda agreement, members, *, halves: measured)
+    return made
+
+
+def plan_of(*on_gpu):
+    members = [SimpleNamespace(tensor=SimpleNamespace(is_cuda=is_cuda)) for is_cuda in on_gpu]
+    return SimpleNamespace(members=members, link_cost=lambda: SEEN)
+
+
+def test_on_the_host_messages_say_what_they_cost(links):
+    assert links.cost(None, plan_of(False, False)) == SEEN
+
+
+def test_on_a_gpu_they_were_handed_over_too_early_to_say_it(links):
+    assert links.cost(None, plan_of(False, True)) == MEASURED

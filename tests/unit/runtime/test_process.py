@@ -1,0 +1,53 @@
+import gc
+
+from deft_horovod.runtime.process import World, world
+
+
+class FakeEngine:
+    def __init__(self):
+        self.forgot = 0
+
+    def forget(self):
+        self.forgot += 1
+
+
+class Peers:
+    """An agreement with ranks that have used so many numbers."""
+
+    def __init__(self, *used):
+        self._used = used
+
+    def gather(self, numbers):
+        return [list(numbers), *([used] for used in self._used)]
+
+
+def test_numbers_count_up_in_each_process_set():
+    here, alone = World(), Peers()
+    assert [here.take_number(set_id, alone) for set_id in (0, 0, 3, 0)] == [0, 1, 0, 2]
+
+
+def test_a_number_is_one_that_no_rank_has_used():
+    newcomer = World()
+    assert newcomer.take_number(0, Peers(5, 2)) == 5
+    assert newcomer.take_number(0, Peers(6, 6)) == 6
+
+
+def test_after_a_reset_everything_begins_anew_but_numbers_go_on():
+    here, engine = World(), FakeEngine()
+    here.engines.add(engine)
+    here.take_number(0, Peers())
+    here.renew()
+    assert engine.forgot == 1
+    assert here.take_number(0, Peers(0)) == 1
+
+
+def test_it_keeps_no_engine_alive():
+    here = World()
+    here.engines.add(FakeEngine())
+    gc.collect()
+    here.renew()
+    assert len(here.engines) == 0
+
+
+def test_there_is_one_a_process():
+    assert world() is world()
