@@ -11,6 +11,7 @@ from deft_horovod.solver.messages.blocks import Blocking
 
 # Share of the measured stage times that is planned with: messages do not preempt each other, and
 # no step is exactly like the one that was measured.
+_PICOSECOND_US: Final = 1e-6
 MARGIN: Final = 0.97
 # The same where updates are rare anyway, so little is lost by it: links have been seen some percent
 # slower in training than when measured alone.
@@ -169,4 +170,4 @@ def _late_blocks(blocking: Blocking, share: float) -> set[int]:
 
 def _time(stage_us: float) -> float:
     """Less than a picosecond is no time: one divides by it."""
-    return stage_us if stage_us >= 1e-6 else 0.0
+    return stage_us if stage_us >= _PICOSECOND_US else 0.0
