@@ -25,9 +25,9 @@ from typing import Any, NoReturn
 from setuptools import setup
 
 ROOT = Path(__file__).resolve().parent
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path.insert(0, str(ROOT))
 
-from horovod_source import ISOLATION_VARIABLES, SourceError, ensure_source  # noqa: E402
+from scripts.horovod.source import ISOLATION_VARIABLES, SourceError, ensure_source  # noqa: E402
 
 HOROVOD_VERSION = "0.28.1"
 TORCH_MINIMUM = (2, 11)

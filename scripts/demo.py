@@ -2,8 +2,9 @@
 """Stock Horovod and deft_horovod train the same network on the same data, in turn, in one job.
 
 The data are the handwritten digits that scikit-learn ships. Two ranks are joined by a link of a
-given rate where the machine allows it (root and network namespaces, see scripts/cluster.py), else
-by loopback. Every optimizer has its own copy of the network and runs one epoch at a time.
+given rate where the machine allows it (root and network namespaces, see
+scripts/cluster/cluster.py), else by loopback. Every optimizer has its own copy of the network and
+runs one epoch at a time.
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import cluster
-import jobs
+from scripts.cluster import cluster, jobs
 
 RANKS = 2
 SAME = 0.02  # ratios that differ less from 1 are called equal
@@ -286,7 +286,7 @@ def run_job(options: argparse.Namespace, slow: bool) -> int:
     link = f"{options.rate} Mbit/s (network namespaces)" if slow else "loopback"
     given = {**vars(options), "link": link, "output": str(options.output or "")}
     environment = jobs.environment(given)
-    me = [sys.executable, str(Path(__file__).resolve())]
+    me = jobs.program("scripts.demo")
     if not slow:
         return jobs.stream(jobs.horovodrun(RANKS, me), environment)
     return jobs.stream(*cluster.job(RANKS, me, environment), end=cluster.clear)

@@ -5,4 +5,4 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 "$root/scripts/setup.sh"
-exec "$root/.venv/bin/python" "$root/scripts/demo.py" "$@"
+PYTHONPATH=$root exec "$root/.venv/bin/python" -m scripts.demo "$@"

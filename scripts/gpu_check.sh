@@ -34,4 +34,4 @@ done
 python=$(find_python "$wanted")
 export PYTHONUNBUFFERED=1
 # Not an exec under timeout(1): the check itself keeps to --budget-s, and writes its files then.
-exec "$python" "$here/gpu_check.py" "$@"
+PYTHONPATH=$(dirname "$here") exec "$python" -m scripts.gpu.check "$@"

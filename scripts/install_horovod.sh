@@ -44,4 +44,4 @@ fi
   fail "$python is $("$python" -V); expected Python 3.10 or newer"
 "$python" -m pip --version >/dev/null 2>&1 ||
   fail "$python has no pip: $python -m ensurepip, or apt-get install -y python3-pip"
-exec "$python" "$here/horovod_wheel.py" "${arguments[@]}"
+PYTHONPATH=$(dirname "$here") exec "$python" -m scripts.horovod.wheel "${arguments[@]}"

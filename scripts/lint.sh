@@ -29,7 +29,7 @@ check() {
   fi
 }
 
-python_paths() { for path in deft_horovod tests scripts examples setup.py; do [ ! -e "$path" ] || echo "$path"; done; }
+python_paths() { for path in deft_horovod tests scripts docs/examples setup.py; do [ ! -e "$path" ] || echo "$path"; done; }
 
 cpp_paths() { find csrc tests/cpp -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh'; }
 
@@ -49,19 +49,11 @@ lint_python() {
   check "ruff" ruff check --quiet "${paths[@]}"
   check "ruff format" ruff format --quiet --diff "${paths[@]}"
   check "mypy" mypy --strict -p deft_horovod
-  check "mypy scripts" mypy --strict scripts/horovod_source.py scripts/horovod_wheel.py \
-    scripts/check_rules.py scripts/accelerator.py scripts/bench.py scripts/bench_arms.py \
-    scripts/bench_baseline.py scripts/campaign*.py scripts/soak.py \
-    scripts/bench_picture.py scripts/bench_predicted.py scripts/bench_ranks.py \
-    scripts/bench_prediction.py scripts/bench_report.py scripts/bench_rivals.py \
-    scripts/bench_target.py scripts/target_*.py \
-    scripts/cluster.py scripts/convergence*.py scripts/cubin_report.py scripts/facts.py \
-    scripts/gpu_*.py scripts/jobs.py \
-    scripts/model_shapes.py scripts/reproduc*.py scripts/workloads.py
+  check "mypy scripts" mypy --strict -p scripts
   check "import-linter" lint-imports
   check "codespell" codespell deft_horovod csrc tests scripts docs .ci setup.py pyproject.toml ./*.md
   check "bash -n" bash_syntax
-  check "rules" python scripts/check_rules.py
+  check "rules" python -m scripts.checks.rules
 }
 
 # One stamp per file under build/clang-tidy: nothing it depends on has changed since it passed.
@@ -106,7 +98,7 @@ lint_cpp() {
   check "clang-format" clang-format --dry-run -Werror "${paths[@]}"
   check "clang-tidy" tidy
   if command -v nvcc >/dev/null || [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]; then
-    check "cubins" python scripts/cubin_report.py
+    check "cubins" python -m scripts.checks.cubins
   else
     echo "lint: cubins SKIPPED: there is no nvcc"
   fi

@@ -64,7 +64,7 @@ make_venv() {
 # Of everything that decides what is installed; the names of dist-info folders carry the versions.
 environment_state() {
   {
-    sha256sum pyproject.toml scripts/setup.sh scripts/install_horovod.sh scripts/horovod_*.py
+    sha256sum pyproject.toml scripts/setup.sh scripts/install_horovod.sh scripts/horovod/*.py
     ls -d "$venv"/lib/python3*/site-packages/*.dist-info | grep -v /deft_horovod-
     cat "$venv"/lib/python3*/site-packages/horovod/_deft_build.py 2>/dev/null || true
   } | sha256sum
@@ -74,7 +74,7 @@ environment_state() {
 extension_state() {
   {
     find csrc -type f -print0 | sort -z | xargs -0 sha256sum
-    sha256sum setup.py scripts/horovod_source.py
+    sha256sum setup.py scripts/horovod/source.py
     ls -d "$venv"/lib/python3*/site-packages/{torch,horovod}-*.dist-info
     cat "$venv"/lib/python3*/site-packages/horovod/_deft_build.py 2>/dev/null || true
     echo "${DEFT_FORCE_CPU:-} ${DEFT_FORCE_CUDA:-} ${CUDA_HOME:-} ${CXX:-}"

@@ -132,4 +132,4 @@ for ranks in parallel conformance faults; do
 done
 if wanted cluster; then run_pytest cluster cluster "$@"; fi
 if wanted gpu; then run_pytest gpu gpu "$@"; fi
-scripts/results_summary.py "$results" "$broken"
+python -m scripts.checks.results_summary "$results" "$broken"

@@ -22,7 +22,7 @@ _LEAST_SIGNAL: Final = 1e-3
 # Beyond any that was seen; gradients that are all but zero turn by anything.
 _LARGEST_TURN: Final = 1e3
 # Increase of the loss, as a logarithm: at a turn of 1 with everything one step late, and where
-# nothing but long sums is applied. The first are about what scripts/convergence_preserver.py finds,
+# nothing but long sums is applied. The first are about what scripts/studies/convergence/preserver.py finds,
 # the second are set by hand (docs/preserver.md); a correction that was not measured counts as none.
 _DELAYED: Final[Mapping[str, float]] = MappingProxyType(
     {"local": 0.03, "none": 0.3, "own_and_previous": 0.15}

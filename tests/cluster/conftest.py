@@ -50,7 +50,7 @@ def possible() -> None:
     reason = why_not()
     if reason is not None:
         pytest.skip(f"no cluster here: {reason}")
-    # The name that scripts/cluster.py holds while it is in use.
+    # The name that scripts/cluster/cluster.py holds while it is in use.
     with socket.socket(socket.AF_UNIX) as owner:
         try:
             owner.bind("\0deft-cluster")

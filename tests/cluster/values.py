@@ -13,14 +13,12 @@ from tests.places import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
 
-import accelerator
 import horovod.torch as stock
-import jobs
 import torch
 import torch.distributed as dist
-import workloads
 
 import deft_horovod.torch as hvd
+from scripts.cluster import accelerator, jobs, workloads
 
 STEPS = 16
 SIZE_BYTES = 3_000_000  # the all-reduce takes about three times as long as the computing

@@ -40,7 +40,7 @@ class Ended:
     @property
     def command(self) -> str:
         """Repeats it."""
-        return f".venv/bin/python scripts/campaign.py --fatal {self.fatal.seed}"
+        return f".venv/bin/python -m scripts.faults.campaign --fatal {self.fatal.seed}"
 
     def text(self) -> str:
         said = "\n".join(self.troubles)

@@ -47,7 +47,7 @@ class Outcome:
     @property
     def command(self) -> str:
         """Repeats it."""
-        return f".venv/bin/python scripts/campaign.py --seeds {self.seed}"
+        return f".venv/bin/python -m scripts.faults.campaign --seeds {self.seed}"
 
     def text(self) -> str:
         said = "\n".join(self.troubles)

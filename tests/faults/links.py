@@ -23,7 +23,7 @@ _SCRIPTS: Final = str(ROOT / "scripts")
 if _SCRIPTS not in sys.path:
     sys.path.append(_SCRIPTS)
 
-import cluster  # noqa: E402
+from scripts.cluster import cluster  # noqa: E402
 
 
 def why_not() -> str | None:

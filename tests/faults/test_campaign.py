@@ -1,6 +1,6 @@
 """Seeds of the campaign: trainings with faults and odd habits that have to come out right.
 
-A seed that fails says how to repeat it alone. `scripts/campaign.py` runs many more.
+A seed that fails says how to repeat it alone. `scripts/faults/campaign.py` runs many more.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""The scripts are no package: they are loaded from their files."""
+"""Scripts as fixtures, by short names."""
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from collections.abc import Iterator
+import importlib
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -13,136 +11,118 @@ import pytest
 from tests.places import ROOT
 
 SCRIPTS = ROOT / "scripts"
-sys.path.insert(0, str(SCRIPTS))  # those of the convergence study import each other
 
 
 def load_script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module(name)
 
 
 @pytest.fixture
-def source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ModuleType]:
+def source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("DEFT_HOROVOD_SDIST", raising=False)
-    yield load_script("horovod_source")
-    sys.modules.pop("horovod_source", None)
+    return load_script("scripts.horovod.source")
 
 
 @pytest.fixture
-def wheel(source: ModuleType) -> Iterator[ModuleType]:
-    yield load_script("horovod_wheel")
-    sys.modules.pop("horovod_wheel", None)
+def wheel(source: ModuleType) -> ModuleType:
+    return load_script("scripts.horovod.wheel")
 
 
 @pytest.fixture
-def rules() -> Iterator[ModuleType]:
-    yield load_script("check_rules")
-    sys.modules.pop("check_rules", None)
-
-
-def one_script(name: str) -> Iterator[ModuleType]:
-    yield load_script(name)
-    sys.modules.pop(name, None)
+def rules() -> ModuleType:
+    return load_script("scripts.checks.rules")
 
 
 @pytest.fixture
-def jobs() -> Iterator[ModuleType]:
-    yield from one_script("jobs")
+def jobs() -> ModuleType:
+    return load_script("scripts.cluster.jobs")
 
 
 @pytest.fixture
-def cubin_report() -> Iterator[ModuleType]:
-    yield from one_script("cubin_report")
+def cubin_report() -> ModuleType:
+    return load_script("scripts.checks.cubins")
 
 
 @pytest.fixture
-def workloads() -> Iterator[ModuleType]:
-    yield from one_script("workloads")
+def workloads() -> ModuleType:
+    return load_script("scripts.cluster.workloads")
 
 
 @pytest.fixture
-def accelerator(workloads: ModuleType) -> Iterator[ModuleType]:
-    yield from one_script("accelerator")
+def accelerator() -> ModuleType:
+    return load_script("scripts.cluster.accelerator")
 
 
 @pytest.fixture
-def cluster(jobs: ModuleType) -> Iterator[ModuleType]:
-    yield from one_script("cluster")
+def cluster() -> ModuleType:
+    return load_script("scripts.cluster.cluster")
 
 
 @pytest.fixture
-def demo(cluster: ModuleType) -> Iterator[ModuleType]:
-    yield from one_script("demo")
+def demo() -> ModuleType:
+    return load_script("scripts.demo")
 
 
 @pytest.fixture
-def overhead(jobs: ModuleType) -> Iterator[ModuleType]:
-    yield from one_script("bench_overhead")
+def overhead() -> ModuleType:
+    return load_script("scripts.benchmarks.overhead")
 
 
 @pytest.fixture
-def arms(accelerator: ModuleType) -> Iterator[ModuleType]:
-    yield from one_script("bench_arms")
+def arms() -> ModuleType:
+    return load_script("scripts.benchmarks.arms")
 
 
 @pytest.fixture
-def rivals() -> Iterator[ModuleType]:
-    yield from one_script("bench_rivals")
+def rivals() -> ModuleType:
+    return load_script("scripts.benchmarks.rivals")
 
 
 @pytest.fixture
-def bench_picture(arms: ModuleType, rivals: ModuleType) -> Iterator[ModuleType]:
-    yield from one_script("bench_picture")
+def bench_picture() -> ModuleType:
+    return load_script("scripts.benchmarks.picture")
 
 
 @pytest.fixture
-def report(bench_picture: ModuleType) -> Iterator[ModuleType]:
-    yield from one_script("bench_report")
+def report() -> ModuleType:
+    return load_script("scripts.benchmarks.report")
 
 
 @pytest.fixture
-def bench(report: ModuleType, cluster: ModuleType) -> Iterator[ModuleType]:
-    yield from one_script("bench")
+def bench() -> ModuleType:
+    return load_script("scripts.benchmarks.cluster")
 
 
 @pytest.fixture
-def bench_profiler() -> Iterator[ModuleType]:
-    yield from one_script("bench_profiler")
+def bench_profiler() -> ModuleType:
+    return load_script("scripts.benchmarks.profiler")
 
 
 @pytest.fixture
-def bench_prediction() -> Iterator[ModuleType]:
-    yield from one_script("bench_prediction")
+def bench_prediction() -> ModuleType:
+    return load_script("scripts.benchmarks.late_updates")
 
 
 @pytest.fixture
-def predicted(arms: ModuleType) -> Iterator[ModuleType]:
-    yield from one_script("bench_predicted")
+def predicted() -> ModuleType:
+    return load_script("scripts.benchmarks.predicted")
 
 
-# In the order in which they import each other.
-REPRODUCTION = (
-    "facts",
-    "workloads",
-    "model_shapes",
-    "reproduction",
-    "reproduction_page",
-    "reproduction_inputs",
-    "reproduction_script",
-)
 REPRODUCED = ("ddl_benchmarks", "deft", "dear", "usbyte", "dcredit")
 
 
 @pytest.fixture
-def reproduction() -> Iterator[SimpleNamespace]:
+def reproduction() -> SimpleNamespace:
     """All modules of the published comparisons, by name."""
-    names = [*REPRODUCTION, *(f"reproduce_{name}" for name in REPRODUCED)]
-    yield SimpleNamespace(**{name: load_script(name) for name in names})
-    for name in names:
-        sys.modules.pop(name, None)
+    room = "scripts.studies.reproduce"
+    modules = {name: load_script(f"{room}.{name}") for name in ("facts", "reproduction")}
+    modules |= {
+        f"reproduction_{name}": load_script(f"{room}.{name}")
+        for name in ("page", "inputs", "script")
+    }
+    modules |= {f"reproduce_{name}": load_script(f"{room}.{name}") for name in REPRODUCED}
+    shapes = {
+        name: load_script(f"scripts.cluster.{name}") for name in ("workloads", "model_shapes")
+    }
+    return SimpleNamespace(**modules, **shapes)

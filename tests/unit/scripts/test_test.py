@@ -33,7 +33,10 @@ def test_no_suite_ends_with_the_usage(word: str) -> None:
 
 def test_what_runs_without_an_argument_exists() -> None:
     named = re.findall(r"(tests/[\w/]+/test_\w+\.py)(?:::(\w+))?", TEXT)
-    assert {Path(path).parts[1] for path, _ in named} == {*(p.name for p in RANKS), "cluster"}
+    assert {Path(path).parts[1] for path, _ in named} == {
+        *(p.name for p in RANKS),
+        "cluster",
+    }
     for path, function in named:
         sought = f"def {function}(" if function else "test_case = "
         assert sought in (ROOT / path).read_text(encoding="utf-8")

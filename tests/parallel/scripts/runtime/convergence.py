@@ -14,8 +14,8 @@ from tests.parallel.scripts.twins import main
 from tests.places import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
-from convergence_lateness import Arm
-from convergence_training import Run, Training, rate_share
+from scripts.studies.convergence.lateness import Arm
+from scripts.studies.convergence.training import Run, Training, rate_share
 
 STEPS = 40
 MAKE = {

@@ -1,0 +1,1 @@
+"""Time to a given loss, in real training."""

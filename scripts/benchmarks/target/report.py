@@ -1,0 +1,162 @@
+"""What scripts/benchmarks/target/run.py measured: time to a loss, as a table and as curves."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from deft_horovod.picture.figure import new_figure
+
+_MARGIN: Final = 0.01  # above stock Horovod's final loss
+_TITLES: Final = MappingProxyType(
+    {
+        "stock": "stock Horovod",
+        "exact": "auto, max_delay=0 (exact)",
+        "auto": "auto",
+        "late": "auto, max_delay=1, max_merge=2",
+    }
+)
+_COLOURS: Final = MappingProxyType(
+    {"stock": "#777777", "exact": "#d55e00", "auto": "#0072b2", "late": "#009e73"}
+)
+
+Done = Mapping[str, Any]  # a training
+Key = tuple[float, int]  # CCR and seed
+
+
+def by_point(done: Sequence[Done]) -> dict[Key, dict[str, Done]]:
+    """Where stock Horovod is there to set the target."""
+    found: dict[Key, dict[str, Done]] = defaultdict(dict)
+    for one in done:
+        found[one["options"]["ccr"], one["options"]["seed"]][one["options"]["name"]] = one
+    return {key: arms for key, arms in sorted(found.items()) if "stock" in arms}
+
+
+def _at(points: Mapping[Key, dict[str, Done]], ccr: float) -> list[dict[str, Done]]:
+    return [arms for (ratio, _), arms in points.items() if ratio == ccr]
+
+
+def target_of(stock: Done) -> float:
+    return float(stock["curve"][-1][2]) * (1.0 + _MARGIN)
+
+
+def seconds_to(one: Done, target: float) -> float | None:
+    """When its loss falls to the target for the first time, between evaluations on a line."""
+    before: tuple[float, float] | None = None
+    for _, seconds, loss in one["curve"]:
+        if loss <= target:
+            if before is None:
+                return float(seconds)
+            share = (before[1] - target) / (before[1] - loss)
+            return float(before[0] + share * (seconds - before[0]))
+        before = seconds, loss
+    return None
+
+
+def speed(arms: Mapping[str, Done], name: str, over: str = "stock") -> float | None:
+    """How many times faster one arm gets to the target than another."""
+    target = target_of(arms["stock"])
+    mine, theirs = seconds_to(arms[name], target), seconds_to(arms[over], target)
+    return theirs / mine if mine and theirs else None
+
+
+def _of_all(values: Sequence[float | None]) -> str:
+    """The median, and the range."""
+    reached = [value for value in values if value is not None]
+    if len(reached) < len(values):
+        return f"not reached by {len(values) - len(reached)} of {len(values)}"
+    spread = f" ({min(reached):.2f} .. {max(reached):.2f})" if len(reached) > 1 else ""
+    return f"{statistics.median(reached):.2f}{spread}"
+
+
+def table(done: Sequence[Done]) -> str:
+    points = by_point(done)
+    head = ["CCR", "arm", "seeds", "final loss", "step, ms", "to the target: faster than stock"]
+    head += ["than exact", "runs in the end"]
+    lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
+    for ccr in sorted({key[0] for key in points}):
+        here = _at(points, ccr)
+        for name in _TITLES:
+            mine = [arms for arms in here if name in arms]
+            if not mine:
+                continue
+            ends = [arms[name]["curve"][-1] for arms in mine]
+            exact = [arms for arms in mine if "exact" in arms]
+            cells = [
+                f"{ccr:g}",
+                _TITLES[name],
+                str(len(mine)),
+                _of_all([end[2] for end in ends]),
+                f"{statistics.median(1e3 * end[1] / end[0] for end in ends):.0f}",
+                _of_all([speed(arms, name) for arms in mine]),
+                _of_all([speed(arms, name, "exact") for arms in exact]) if exact else "",
+                ", ".join(sorted({_runs(arms[name]) for arms in mine})),
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _runs(one: Done) -> str:
+    stats = one["stats"]
+    if not stats.get("policy"):
+        return "stock"
+    judged = stats.get("accuracy") or {}
+    late = f", late ({judged.get('verdict')})" if stats.get("late") else ""
+    return f"{stats.get('running')}{late}"
+
+
+def draw(done: Sequence[Done], path: Path) -> None:
+    """Loss over time; a panel for each ratio, a line for each training."""
+    points = by_point(done)
+    ratios = sorted({key[0] for key in points})
+    figure = new_figure(5.0 * len(ratios), 3.6)
+    axes = figure.subplots(1, len(ratios), squeeze=False, sharey=True)[0]
+    for axis, ccr in zip(axes, ratios, strict=True):
+        axis.set_title(f"CCR {ccr:g}", fontsize=10)
+        axis.set_xlabel("seconds")
+        for arms in _at(points, ccr):
+            for name, one in arms.items():
+                times, losses = ([row[i] for row in one["curve"]] for i in (1, 2))
+                known = axis.get_legend_handles_labels()[1]
+                label = None if _TITLES[name] in known else _TITLES[name]
+                axis.plot(times, losses, color=_COLOURS[name], linewidth=1.2, label=label)
+        axis.grid(visible=True, linewidth=0.3)
+    axes[0].set_ylabel("validation loss")
+    axes[0].legend(fontsize=8, frameon=False)
+    figure.savefig(path, dpi=110, bbox_inches="tight")
+
+
+def _kept(one: Done) -> dict[str, Any]:
+    options = {key: value for key, value in one["options"].items() if key != "output"}
+    return {**one, "options": options}
+
+
+def write(done: Sequence[Done], name: str, command: str, folder: Path) -> Path:
+    """The report; returns its path."""
+    first = done[0]["options"]
+    what = (
+        f"A transformer on characters, {first['optimizer']} at {first['lr']:g}, {first['steps']} "
+        f"steps of {first['compute_ms']:g} ms computing on {first['hosts']} hosts, real gradients. "
+        f"The target is stock Horovod's final validation loss with the same seed, and "
+        f"{100 * _MARGIN:g} %. Profile, warm-up and trials count as time. Medians over seeds, with "
+        "the range."
+    )
+    text = [
+        f"# Time to a loss: {name}",
+        f"Made by `{command}`; what is measured and how is in [README.md](README.md).",
+        what,
+        table(done),
+        f"![loss over time]({name}.png)",
+    ]
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.md"
+    path.write_text("\n\n".join(text) + "\n", encoding="utf-8")
+    rows = ",\n".join(json.dumps(_kept(one), sort_keys=True) for one in done)
+    (folder / f"{name}.json").write_text(f"[\n{rows}\n]\n", encoding="utf-8")
+    draw(done, folder / f"{name}.png")
+    return path

@@ -1,0 +1,1 @@
+"""Checks of this project that no off-the-shelf linter knows."""

@@ -1,0 +1,1 @@
+"""One machine as a small cluster, and what computes on it."""

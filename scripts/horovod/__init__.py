@@ -1,0 +1,1 @@
+"""Horovod's source tree, and its wheel."""

@@ -1,0 +1,1 @@
+"""Studies: what late updates cost, and what others have published."""

@@ -1,0 +1,1 @@
+"""Published comparisons, played by the simulator."""

@@ -1,0 +1,65 @@
+import json
+
+import pytest
+
+from scripts.benchmarks.target import report as target_report
+
+STATS = {"policy": "auto", "running": "least_stale", "late": True, "accuracy": {"verdict": "kept"}}
+
+
+def training(name, curve, ccr=1.0, seed=1, stats=None):
+    options = {
+        "name": name,
+        "ccr": ccr,
+        "seed": seed,
+        "steps": 800,
+        "compute_ms": 80.0,
+        "hosts": 2,
+        "optimizer": "adamw",
+        "lr": 0.01,
+        "output": "somewhere",
+    }
+    return {"options": options, "curve": curve, "stats": stats or {}}
+
+
+STOCK = training("stock", [(100, 10.0, 3.0), (200, 20.0, 2.0)])
+FAST = training("late", [(100, 5.0, 3.0), (200, 10.0, 1.9)], stats=STATS)
+WORSE = training("auto", [(100, 5.0, 3.0), (200, 10.0, 2.1)])
+
+
+def test_time_is_taken_between_evaluations():
+    assert target_report.seconds_to(STOCK, 2.5) == pytest.approx(15.0)
+    assert target_report.seconds_to(STOCK, 3.5) == 10.0
+    assert target_report.seconds_to(STOCK, 1.0) is None
+
+
+def test_speed_is_that_of_the_way_to_stock_horovods_last_loss():
+    arms = {"stock": STOCK, "late": FAST, "auto": WORSE}
+    target = target_report.target_of(STOCK)
+    assert target == pytest.approx(2.02)
+    mine = 5.0 + 5.0 * (3.0 - target) / 1.1
+    theirs = 10.0 + 10.0 * (3.0 - target)
+    assert target_report.speed(arms, "late") == pytest.approx(theirs / mine)
+    assert target_report.speed(arms, "stock") == 1.0
+    assert target_report.speed(arms, "auto") is None
+
+
+def test_the_table_tells_what_was_not_reached_and_what_ran():
+    text = target_report.table([STOCK, FAST, WORSE])
+    assert "not reached by 1 of 1" in text
+    assert "least_stale, late (kept)" in text
+    assert len(text.splitlines()) == 5
+
+
+def test_without_stock_horovod_there_is_no_target():
+    assert not target_report.by_point([FAST])
+
+
+def test_a_report_has_table_numbers_and_picture(tmp_path):
+    other = training("stock", [(100, 30.0, 3.0), (200, 60.0, 2.0)], ccr=2.0)
+    path = target_report.write([STOCK, FAST, WORSE, other], "target", "command", tmp_path)
+    assert "| 2 | stock Horovod |" in path.read_text(encoding="utf-8")
+    rows = json.loads((tmp_path / "target.json").read_text(encoding="utf-8"))
+    assert len(rows) == 4
+    assert all("output" not in row["options"] for row in rows)
+    assert (tmp_path / "target.png").stat().st_size > 1000

@@ -1,0 +1,48 @@
+import json
+
+import pytest
+
+from scripts.benchmarks.target import ranks as target_ranks
+from scripts.benchmarks.target import run as bench_target
+from scripts.cluster import workloads
+
+
+@pytest.fixture
+def options(tmp_path):
+    return bench_target.parse(["--folder", str(tmp_path), "--seeds", "1", "2"])
+
+
+def test_links_are_as_slow_as_the_ratio_says():
+    size_bytes = 4 * sum(p.numel() for p in target_ranks.model().parameters())
+    for ccr in (0.5, 1.0, 2.0):
+        rate = bench_target.rate_mbit(80.0, ccr)
+        carried = workloads.gradient_bytes(bench_target.HOSTS, rate, ccr, 0.08)
+        assert carried == pytest.approx(size_bytes, rel=0.01)
+
+
+def test_every_arm_trains_with_every_seed_and_ratio(options):
+    jobs = bench_target.plan(options)
+    assert len({job.path for job in jobs}) == len(jobs) == 4 * 2 * 2
+    assert [job.options["seed"] for job in jobs] == sorted(job.options["seed"] for job in jobs)
+    by_point = {(o["seed"], o["ccr"]): o["rate_mbit"] for o in (job.options for job in jobs)}
+    assert len(by_point) == 4
+
+
+def test_only_one_arm_is_stock_and_one_says_how_late_it_may_be(options):
+    arms = {job.options["name"]: job.options["arm"] for job in bench_target.plan(options)}
+    assert {name for name, arm in arms.items() if arm["stock"]} == {"stock"}
+    late = {name: arm["config"].get("max_delay") for name, arm in arms.items()}
+    assert late == {"stock": None, "exact": 0, "auto": None, "late": 1}
+
+
+def test_what_is_there_is_not_trained_again(options):
+    first = bench_target.plan(options)[0]
+    assert not first.done()
+    first.path.write_text(json.dumps({"options": first.options}), encoding="utf-8")
+    assert first.done()
+
+
+def test_a_report_of_nothing_is_an_error(options, capsys):
+    words = ["--only-report", "--folder", str(options.folder)]
+    assert bench_target.main(words) == 1
+    assert "nothing was measured" in capsys.readouterr().err

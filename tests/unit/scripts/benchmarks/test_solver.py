@@ -1,0 +1,35 @@
+import json
+
+from tests.unit.scripts.conftest import load_script
+
+bench = load_script("scripts.benchmarks.solver")
+
+
+def test_it_prints_a_row_for_each_load_and_writes_them(tmp_path, capsys):
+    output = tmp_path / "numbers.json"
+    arguments = ["--blocks", "12", "--period", "2", "--load", "0.5", "1.5", "--output", str(output)]
+    assert bench.main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "24 items over 4 windows" in printed
+    rows = json.loads(output.read_text())
+    assert [row["load"] for row in rows] == [0.5, 1.5]
+    assert rows[0]["messages"] == 24
+    assert rows[1]["messages"] < 24  # sums
+    assert all(row["exposed"] < 0.01 for row in rows)
+
+
+def test_strict_fails_when_the_limit_is_missed(monkeypatch):
+    monkeypatch.setattr(bench, "LIMIT_S", -1.0)
+    arguments = ["--blocks", "3", "--period", "1", "--load", "1"]
+    assert bench.main([*arguments, "--strict"]) == 1
+    assert bench.main(arguments) == 0
+
+
+def test_a_thousand_items_over_eight_windows_take_about_a_second(capsys):
+    """Measured 0.3 to 1.0 s; the bound leaves room for a slower or busy machine."""
+    options = bench.parse([])
+    for load in (0.9, 2.0, 4.0):
+        row = bench.measure(options, load)
+        assert row["choose_s"] + row["order_s"] < 5.0
+        print(f"load {load}: {row['choose_s']:.2f} s, order {row['order_s']:.2f} s")
+    assert "load 2.0" in capsys.readouterr().out

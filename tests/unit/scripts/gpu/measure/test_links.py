@@ -1,0 +1,52 @@
+"""Slow links for real computing: their rate, and what is said of the result."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.unit.scripts.conftest import load_script
+
+
+@pytest.fixture
+def links() -> ModuleType:
+    return load_script("scripts.gpu.measure.links")
+
+
+def test_rate_carries_all_gradients_in_the_computing_time(links: ModuleType) -> None:
+    size = 100_000_000
+    rate = links.rate_mbit(size, 0.25)
+    # The same relation that the benchmarks on sleeping models use, the other way round.
+    back = links.workloads.gradient_bytes(links.HOSTS, rate, 1.0, 0.25)
+    assert back == pytest.approx(size, rel=0.001)
+    assert links.rate_mbit(size, 1e-6) == links.HIGHEST_MBIT
+    assert links.rate_mbit(1, 10.0) == links.LOWEST_MBIT
+
+
+def test_without_namespaces_it_is_no_success(
+    links: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(_: Any) -> None:
+        raise links.cluster.ClusterError("network namespaces need root")
+
+    monkeypatch.setattr(links, "measure", refuse)
+    monkeypatch.setattr("sys.argv", ["gpu_links.py", "--device", "cpu"])
+    monkeypatch.setattr(links.jobs, "exit_on_sigterm", lambda: None)
+    with pytest.raises(SystemExit) as left:
+        links.main()
+    assert left.value.code == 77
+    assert "no emulated hosts here: network namespaces need root" in capsys.readouterr().out
+
+
+def test_headline_gives_both_sides(links: ModuleType) -> None:
+    found = {
+        "rate_mbit": 3000,
+        "compute_ms": 250.0,
+        "steps_ms": {"stock": [400.0, 410.0, 420.0], "auto": [300.0, 307.5, 315.0]},
+    }
+    assert links.headline(found, "resnet50") == (
+        "resnet50, 2 emulated hosts of 3000 Mbit/s sharing a device: computing 250 ms, "
+        "stock Horovod 410 ms, auto 308 ms (0.75 times stock)"
+    )

@@ -1,0 +1,169 @@
+"""The GPU check as a command."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.unit.scripts.conftest import SCRIPTS, load_script
+
+MODULES = (
+    *(
+        "scripts.cluster.jobs",
+        "scripts.horovod.source",
+        "scripts.gpu.results",
+        "scripts.gpu.stages",
+        "scripts.gpu.venv",
+        "scripts.gpu.build",
+        "scripts.gpu.plan",
+    ),
+    *(
+        "scripts.gpu.slim_nccl",
+        "scripts.gpu.prepare",
+        "scripts.gpu.measure.profiles",
+        "scripts.gpu.summary",
+        "scripts.gpu.check",
+    ),
+)
+
+
+@pytest.fixture
+def check(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    loaded = {name.rpartition(".")[2]: load_script(name) for name in MODULES}
+    monkeypatch.setattr(loaded["jobs"], "exit_on_sigterm", lambda: None)
+    return SimpleNamespace(**loaded)
+
+
+def words_for(folder: Path, *more: str) -> list[str]:
+    places = [f"--{name}={folder / name}" for name in ("out", "work", "carry")]
+    return [*places, "--device=cpu", *more]
+
+
+def command(code: str) -> tuple[str, ...]:
+    return sys.executable, "-c", f"import sys; sys.path.insert(0, {str(SCRIPTS)!r}); {code}"
+
+
+def with_stages(
+    check: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, **codes: str
+) -> SimpleNamespace:
+    stages = [check.stages.Stage(n, n, command(code), 30, 1) for n, code in codes.items()]
+    monkeypatch.setattr(check.check.gpu_plan, "stages_of", lambda _: stages)
+    return check
+
+
+GOOD = "from scripts.gpu import results as r; r.report('good')"
+BAD = "sys.exit('bad')"
+AWAY = "from scripts.gpu import results as r; r.leave_out('no GPU')"
+
+
+@pytest.mark.parametrize(
+    ("codes", "status"),
+    [({"a": GOOD}, 0), ({"a": GOOD, "b": AWAY}, 0), ({"a": BAD, "b": GOOD}, 1)],
+)
+def test_status_and_files(
+    check: SimpleNamespace,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    codes: dict,
+    status: int,
+) -> None:
+    with_stages(check, monkeypatch, **codes)
+    assert check.check.main(words_for(tmp_path)) == status
+    files = {path.name for path in (tmp_path / "out").iterdir()}
+    assert files == {"results.json", "summary.md", "log.txt"}
+    summary = (tmp_path / "out" / "summary.md").read_text()
+    assert all(f"| {name} |" in summary for name in codes)
+
+
+def test_a_call_without_time_says_so_and_the_next_goes_on(
+    check: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_stages(check, monkeypatch, a=GOOD)
+    assert check.check.main(words_for(tmp_path, "--budget-s=5")) == check.check.INCOMPLETE
+    assert "no time" in (tmp_path / "out" / "summary.md").read_text()
+    assert check.check.main(words_for(tmp_path)) == 0
+    with_stages(check, monkeypatch, a=BAD)
+    assert check.check.main(words_for(tmp_path)) == 0, "it has its answer"
+    assert check.check.main(words_for(tmp_path, "--again=all")) == 1
+
+
+def test_results_of_an_earlier_machine_are_carried(
+    check: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_stages(check, monkeypatch, a=GOOD)
+    check.check.main(words_for(tmp_path))
+    (tmp_path / "out").rename(tmp_path / "carry")
+    with_stages(check, monkeypatch, a=BAD, b=GOOD)
+    assert check.check.main(words_for(tmp_path)) == 0
+    stages = json.loads((tmp_path / "out" / "results.json").read_text())["stages"]
+    assert {name: outcome["headline"] for name, outcome in stages.items()} == {
+        "a": "good",
+        "b": "good",
+    }
+
+
+def test_settings_of_the_caller_do_not_reach_the_stages(
+    check: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEFT_POLICY", "bucket")
+    monkeypatch.setenv("NCCL_DEBUG", "INFO")
+    code = f"import os; assert not [k for k in os.environ if k[:5] in ('DEFT_', 'NCCL_')]; {GOOD}"
+    with_stages(check, monkeypatch, a=code)
+    assert check.check.main(words_for(tmp_path)) == 0
+
+
+def test_chosen_stages_bring_what_they_need(check: SimpleNamespace, tmp_path: Path) -> None:
+    stages = [
+        check.stages.Stage("build", "", (), 1, 1),
+        check.stages.Stage("other", "", (), 1, 1),
+        check.stages.Stage("test", "", (), 1, 1, needs=("build",)),
+    ]
+    assert [s.name for s in check.check.with_needs(stages, ["test"])] == ["build", "test"]
+    with pytest.raises(SystemExit, match="no stage nope; there are: build, other, test"):
+        check.check.with_needs(stages, ["nope"])
+
+
+def test_a_dry_run_builds_nothing_unless_asked(check: SimpleNamespace, tmp_path: Path) -> None:
+    def builds(*words: str) -> bool:
+        return check.check.settings_of(check.check.parse(words)).build
+
+    assert builds("--device", "cuda")
+    assert not builds("--device", "cpu")
+    assert builds("--device", "cpu", "--build", "always")
+    assert not builds("--device", "cuda", "--build", "never")
+
+
+def run_script(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(SCRIPTS / "gpu_check.sh"), *words_for(folder)[:3], *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "GPU_CHECK_PYTHON": sys.executable},
+    )
+
+
+def test_the_plan_shows_every_command_and_runs_none(tmp_path: Path) -> None:
+    done = run_script(tmp_path, "--device", "cuda", "--plan")
+    assert done.returncode == 0, done.stderr
+    for words in ("build-staged", "--gpu staged", "--gpu nccl", "setup.py --quiet build_ext"):
+        assert words in done.stdout
+    assert "horovod-0.28.1.tar.gz" in done.stdout
+    assert "NCCL_MULTI_RANK_GPU_ENABLE=1" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_and_an_unusable_file_of_results(tmp_path: Path) -> None:
+    assert "--budget-s" in run_script(tmp_path, "--help").stdout
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "results.json").write_text("{")
+    done = run_script(tmp_path, "--device", "cpu")
+    assert done.returncode == 2
+    assert "is no JSON" in done.stderr
