@@ -13,13 +13,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.places import ROOT
-
 pytest.importorskip("horovod", reason="these tests run under horovodrun")
 if importlib.util.find_spec("deft_horovod._C") is None:
     pytest.skip("deft_horovod._C is not built", allow_module_level=True)
 
-SCRIPTS = ROOT / "scripts"
 NEEDED = ("ip", "tc", "nsenter", "unshare", "chrt", "cc")
 
 
@@ -62,4 +59,6 @@ def possible() -> None:
 def no_cluster() -> Iterator[None]:
     """Whatever a test makes is gone after it."""
     yield
-    subprocess.run([sys.executable, str(SCRIPTS / "cluster.py"), "down"], check=True, timeout=60)
+    subprocess.run(
+        [sys.executable, "-m", "scripts.cluster.cluster", "down"], check=True, timeout=60
+    )

@@ -12,9 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.places import ROOT
-
-BENCH = ROOT / "scripts" / "bench.py"
+BENCH = ("-m", "scripts.benchmarks.cluster")
 COMPUTE_MS = 60.0
 POINT = ["--hosts", "2", "--profiles", "resnet101", "--ccr", "1", "--runs", "1", "--rounds", "1"]
 SMALL = [*POINT, "--arms", "alone", "stock", "ddp", "bucket", "--compute-ms", str(COMPUTE_MS)]
@@ -23,7 +21,7 @@ pytestmark = [pytest.mark.timeout(150), pytest.mark.usefixtures("no_cluster")]
 
 
 def bench(folder: Path, *words: str) -> subprocess.Popen[str]:
-    command = [sys.executable, str(BENCH), *SMALL, *words, "--name", "small"]
+    command = [sys.executable, *BENCH, *SMALL, *words, "--name", "small"]
     command += ["--folder", str(folder / "runs"), "--report", str(folder)]
     return subprocess.Popen(
         command,

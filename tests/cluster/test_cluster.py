@@ -16,7 +16,7 @@ import pytest
 from deft_horovod.policies import registry
 from tests.places import ROOT
 
-CLUSTER = ROOT / "scripts" / "cluster.py"
+CLUSTER = ("-m", "scripts.cluster.cluster")
 VALUES = Path(__file__).with_name("values.py")
 MEASURED_MBIT = 8 * 2  # megabits of the measured message; on two ranks a ring sends all of it once
 REFUSED = 3
@@ -42,7 +42,7 @@ pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("no_cluster")]
 
 def cluster(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(CLUSTER), *words],
+        [sys.executable, *CLUSTER, *words],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
@@ -104,7 +104,7 @@ def test_all_policies_are_among_those_with_exact_values() -> None:
 
 def start_sleeping_job() -> subprocess.Popen[bytes]:
     """A job whose ranks wait; returns when they run."""
-    job = subprocess.Popen([sys.executable, str(CLUSTER), "run", "--", "sleep", "77777"])
+    job = subprocess.Popen([sys.executable, *CLUSTER, "run", "--", "sleep", "77777"])
     for _ in range(200):
         if len(sleeping()) >= 2:
             return job

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from pathlib import Path
 from typing import Any
-
-from tests.places import ROOT
-
-sys.path.insert(0, str(ROOT / "scripts"))
 
 import horovod.torch as stock
 import torch

@@ -12,18 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from scripts.cluster import cluster
 from tests.faults.jobs import SCRIPTS, environment
 from tests.faults.scripts.draw import RANKS
 from tests.parallel import launch
-from tests.places import ROOT
 
 RATE_MBIT: Final = 500
 STALL_S, PAUSE_S = 1.0, 2.0
-_SCRIPTS: Final = str(ROOT / "scripts")
-if _SCRIPTS not in sys.path:
-    sys.path.append(_SCRIPTS)
-
-from scripts.cluster import cluster  # noqa: E402
 
 
 def why_not() -> str | None:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-
 import horovod.torch as stock
 import torch
 
 import deft_horovod.torch as hvd
+from scripts.studies.convergence.lateness import Arm
+from scripts.studies.convergence.training import Run, Training, rate_share
 from tests.parallel.scripts.late_plans import Late, plan_of, saved
 from tests.parallel.scripts.training import equal_on_all_ranks
 from tests.parallel.scripts.twins import main
-from tests.places import ROOT
-
-sys.path.insert(0, str(ROOT / "scripts"))
-from scripts.studies.convergence.lateness import Arm
-from scripts.studies.convergence.training import Run, Training, rate_share
 
 STEPS = 40
 MAKE = {

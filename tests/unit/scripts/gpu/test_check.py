@@ -11,7 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.unit.scripts.conftest import SCRIPTS, load_script
+from tests.places import ROOT
+from tests.unit.scripts.conftest import load_script
 
 MODULES = (
     *(
@@ -46,7 +47,7 @@ def words_for(folder: Path, *more: str) -> list[str]:
 
 
 def command(code: str) -> tuple[str, ...]:
-    return sys.executable, "-c", f"import sys; sys.path.insert(0, {str(SCRIPTS)!r}); {code}"
+    return sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); {code}"
 
 
 def with_stages(
@@ -141,7 +142,7 @@ def test_a_dry_run_builds_nothing_unless_asked(check: SimpleNamespace, tmp_path:
 
 def run_script(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(SCRIPTS / "gpu_check.sh"), *words_for(folder)[:3], *words],
+        [str(ROOT / "scripts" / "gpu_check.sh"), *words_for(folder)[:3], *words],
         capture_output=True,
         text=True,
         check=False,
