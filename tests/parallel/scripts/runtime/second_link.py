@@ -14,7 +14,7 @@ import torch.distributed as dist
 
 import deft_horovod.torch as hvd
 from deft_horovod.runtime.extension import native
-from deft_horovod.runtime.links.links import second_link
+from deft_horovod.runtime.links import second_link
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.reduce.planned import open_link
 from tests.parallel.scripts.failures.failing import caught
