@@ -2,7 +2,7 @@
 
 After DeFT (Meng, Sun and Zhu, "Relaxing data dependencies for efficient communication scheduling in
 distributed training", FGCS 175, 2026; arXiv 2503.16815). What is public of it is an abstract; what
-is ours is in docs/differences-from-the-paper.md.
+is ours is in docs/internals/differences-from-the-paper.md.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Final
 
 from deft_horovod.config import Config
 
-DEFAULT_BUDGET: Final = 0.02  # of the loss; see docs/preserver.md
+DEFAULT_BUDGET: Final = 0.02  # of the loss; see docs/internals/preserver.md
 # Whoever asks for `auto` does not want to think about accuracy; whoever names a policy has.
 _BUDGETS: Final = MappingProxyType({"auto": DEFAULT_BUDGET})
 

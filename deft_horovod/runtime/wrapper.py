@@ -366,5 +366,5 @@ class DistributedOptimizer(torch.optim.Optimizer):
         return self._engine.profile if self._engine is not None else None
 
     def stats(self) -> dict[str, Any]:
-        """Times, bytes and messages of this rank; see docs/metrics.md."""
+        """Times, bytes and messages of this rank; see docs/reference/metrics.md."""
         return {"policy": "none"} if self._engine is None else self._engine.stats()

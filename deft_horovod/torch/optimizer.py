@@ -47,7 +47,7 @@ def DistributedOptimizer(  # noqa: N802  # rule: stock signature
 
     Args:
         policy: which scheduler plans the messages; the default decides by itself.
-        config: further options, see docs/config.md.
+        config: further options, see docs/reference/config.md.
 
     Raises:
         ConfigError: an argument or option is unknown or out of range.

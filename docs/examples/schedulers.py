@@ -1,4 +1,4 @@
-"""One small model under every policy: the table and the pictures of docs/schedulers.md.
+"""One small model under every policy: the table and the pictures of docs/guide/schedulers.md.
 
 python docs/examples/schedulers.py [folder]
 

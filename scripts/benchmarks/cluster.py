@@ -4,7 +4,7 @@
 Layers of real models' sizes sleep for real models' times (scripts/cluster/accelerator.py) on hosts
 made of network namespaces (scripts/cluster/cluster.py). All arms take turns inside one job; a job
 is run several times. Finished jobs are kept: started again with the same options, it goes on where
-it was stopped. The last thing it does is to write docs/benchmarks/NAME.md and NAME.json.
+it was stopped. The last thing it does is to write docs/studies/benchmarks/NAME.md and NAME.json.
 
   bench.py --quick                  one model, one ratio, 2 hosts: does everything work?
   bench.py --subset                 a coarse grid
@@ -41,7 +41,7 @@ CCRS = (0.25, 0.5, 1.0, 2.0, 4.0)
 GRID: tuple[tuple[float | None, float], ...] = ((0.125, 1.0), (None, 3.5), (0.125, 3.5))
 GRID_SECONDS = 4
 CACHE_CAPACITY = 16384  # names
-REPORTS = ROOT / "docs" / "benchmarks"
+REPORTS = ROOT / "docs" / "studies" / "benchmarks"
 PORT = 29500  # where torch.distributed meets
 
 
@@ -107,7 +107,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 def add_points(parser: argparse.ArgumentParser) -> None:
     """What is measured."""
     parser.add_argument("--profiles", nargs="+", default=[*workloads.WORKLOADS])
-    parser.add_argument("--ccr", type=float, nargs="+", default=[*CCRS], help="see docs/benchmarks")
+    parser.add_argument(
+        "--ccr", type=float, nargs="+", default=[*CCRS], help="see docs/studies/benchmarks"
+    )
     parser.add_argument("--runs", type=int, default=3, help="process runs of each point")
     parser.add_argument("--arms", nargs="+", choices=[*bench_arms.KINDS], help="default: all")
     parser.add_argument("--compute-ms", type=float, default=200.0, help="of a step")

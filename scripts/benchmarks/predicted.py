@@ -3,7 +3,7 @@
 
     python -m scripts.benchmarks.predicted cluster
 
-reads docs/benchmarks/cluster.json and writes docs/benchmarks/cluster-predicted.md. What the
+reads docs/studies/benchmarks/cluster.json and writes cluster-predicted.md beside it. What the
 emulated accelerator computes is known exactly; what its links cost is what the jobs have measured,
 or, where they have not, fitted to the times that the all-reduce of all gradients, alone, took.
 """
@@ -32,7 +32,7 @@ from scripts.benchmarks.arms import KINDS
 from scripts.cluster.workloads import WORKLOADS
 from scripts.places import ROOT
 
-FOLDER = ROOT / "docs" / "benchmarks"
+FOLDER = ROOT / "docs" / "studies" / "benchmarks"
 KEPT_UP = 1.01  # of what computing alone should take; where it takes longer, the machine was busy
 CLOSE = 0.05
 
@@ -201,7 +201,7 @@ def _table(head: Sequence[object], rows: Sequence[Sequence[object]]) -> list[str
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="Predicts the step times of a report.")
-    parser.add_argument("name", help="of the report in docs/benchmarks")
+    parser.add_argument("name", help="of the report in docs/studies/benchmarks")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where reports are")
     options = parser.parse_args(arguments)
     source = options.folder / f"{options.name}.json"

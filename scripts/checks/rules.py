@@ -17,7 +17,7 @@ FUNCTION_LINES = 60
 PARAMETERS = 8
 STOCK_SIGNATURE = "# rule: stock signature"
 
-PYTHON_FOLDERS = ("deft_horovod", "tests", "scripts", "examples")
+PYTHON_FOLDERS = ("deft_horovod", "tests", "scripts", "docs/examples")
 CPP_FOLDERS = ("csrc", "tests/cpp")
 CPP_SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
 UNFINISHED = re.compile(r"\b([T]ODO|[F]IXME|[X]XX)\b")

@@ -4,7 +4,7 @@
   campaign.py --seeds 7                       one training again, as a failure has printed it
   campaign.py --fatal 7                       one fault with a job of its own again
   campaign.py --seeds 1-2000 --fatal 1-60 --minutes 20 --record build/campaign.jsonl
-  campaign.py --record build/campaign.jsonl --report docs/benchmarks/faults.md
+  campaign.py --record build/campaign.jsonl --report docs/studies/benchmarks/faults.md
 
 With --record it goes on where it was stopped: seeds that are in there are not run again. A report
 is made of all that is in the record; what people have written under its last heading is kept.

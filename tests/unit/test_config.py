@@ -181,9 +181,9 @@ def test_the_documentation_names_every_option():
 
 def test_the_docs_page_shows_a_real_refusal():
     text = refusal({"bucket_bytes": 12}, environ={"DEFT_POLICY": "buckett", "DEFT_DISABEL": "1"})
-    assert text in (ROOT / "docs" / "config.md").read_text(encoding="utf-8")
+    assert text in (ROOT / "docs" / "reference" / "config.md").read_text(encoding="utf-8")
 
 
 def test_the_docs_page_holds_the_documentation_verbatim():
-    page = (ROOT / "docs" / "config.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "config.md").read_text(encoding="utf-8")
     assert Config.documentation() in page

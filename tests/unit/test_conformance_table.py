@@ -1,4 +1,4 @@
-"""docs/conformance.md has a row for each case that is compared with Horovod, and for no other."""
+"""The page on conformance has a row for each case compared with Horovod, and for no other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.conformance.programs import POLICIES, SCRIPTS, programs, scenarios
 from tests.conformance.test_elastic import SCENARIOS
 from tests.places import ROOT
 
-PAGE = ROOT / "docs" / "conformance.md"
+PAGE = ROOT / "docs" / "reference" / "conformance.md"
 
 
 def rows(title: str) -> list[list[str]]:

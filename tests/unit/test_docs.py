@@ -29,13 +29,9 @@ from deft_horovod.runtime.stats import step_stats
 from tests.places import ROOT
 
 DOCS = ROOT / "docs"
-FOLDERS = ("benchmarks", "reproduced", "schedulers")
-PAGES = [
-    *ROOT.glob("*.md"),
-    *DOCS.glob("*.md"),
-    *(page for folder in FOLDERS for page in (DOCS / folder).glob("*.md")),
-]
-SCHEDULERS = sorted(DOCS.glob("schedulers/*.md"))
+PAGES = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
+GUIDE, REFERENCE, INTERNALS = DOCS / "guide", DOCS / "reference", DOCS / "internals"
+SCHEDULERS = sorted(GUIDE.glob("schedulers/*.md"))
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -100,7 +96,8 @@ def test_links_resolve(page: Path) -> None:
 def test_index_lists_every_page() -> None:
     index = (DOCS / "index.md").read_text(encoding="utf-8")
     linked = set(LINK.findall(index))
-    named = (*DOCS.glob("*.md"), *SCHEDULERS, *EXAMPLES)
+    rooms = (DOCS, GUIDE, REFERENCE, INTERNALS, DOCS / "studies")
+    named = (*(page for room in rooms for page in room.glob("*.md")), *SCHEDULERS, *EXAMPLES)
     assert {str(page.relative_to(DOCS)) for page in named} - {"index.md"} <= linked
 
 
@@ -138,13 +135,13 @@ def test_plan_example_runs_without_torch_and_is_quoted() -> None:
     printed = run_pure("plans.py")
     priority = printed.split("\n\nfirst difference:")[0]
     priority = priority[priority.index("plan 'priority'") :]
-    assert priority in (DOCS / "plan.md").read_text(encoding="utf-8")
+    assert priority in (REFERENCE / "plan.md").read_text(encoding="utf-8")
     assert "read back unchanged: True" in printed
 
 
 def test_examples_of_policies_that_hide_communication_are_what_is_printed() -> None:
     printed = run_pure("hide.py")
-    text = (DOCS / "policies.md").read_text(encoding="utf-8")
+    text = (GUIDE / "policies.md").read_text(encoding="utf-8")
     section = text[text.index("## least_stale") : text.index("## deft")]
     quoted = [body for language, body in FENCE.findall(section) if language == "text"]
     assert len(quoted) == 2
@@ -154,13 +151,13 @@ def test_examples_of_policies_that_hide_communication_are_what_is_printed() -> N
 
 def test_example_of_the_preserver_is_what_is_printed() -> None:
     printed = run_pure("affordable.py").rstrip()
-    assert f"```text\n{printed}\n```" in (DOCS / "preserver.md").read_text(encoding="utf-8")
+    assert f"```text\n{printed}\n```" in (INTERNALS / "preserver.md").read_text(encoding="utf-8")
 
 
 def test_prediction_example_is_quoted_and_can_be_drawn(tmp_path: Path) -> None:
     printed = run_pure("predict.py", str(tmp_path))
     late = printed[printed.index("plan 'hand-made'") :].rstrip()
-    assert late in (DOCS / "plan.md").read_text(encoding="utf-8")
+    assert late in (REFERENCE / "plan.md").read_text(encoding="utf-8")
     files = [str(tmp_path / name) for name in ("plan.json", "profile.json", "plan.png")]
     command = [sys.executable, "-m", "deft_horovod.picture.timeline", *files]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
@@ -175,7 +172,7 @@ def test_profile_example_runs_without_torch_and_is_quoted() -> None:
     )
     assert done.returncode == 0, done.stderr
     printed, _, said = done.stdout.partition("\n\n")
-    quoted = dict(FENCE.findall((DOCS / "profile.md").read_text(encoding="utf-8")))["json"]
+    quoted = dict(FENCE.findall((REFERENCE / "profile.md").read_text(encoding="utf-8")))["json"]
     assert quoted.strip() == printed
     assert Profile.from_json(quoted).compute_us == 152_500
     assert "without communication a step takes 152.5 ms" in said
@@ -184,7 +181,7 @@ def test_profile_example_runs_without_torch_and_is_quoted() -> None:
 
 def test_every_field_of_a_profile_is_documented() -> None:
     parts = (Profile, LinkProfile, LinkCost, LinkSample, ModuleProfile, Tensor, Spread)
-    page = DOCS / "profile.md"
+    page = REFERENCE / "profile.md"
     tables = "\n".join(re.findall(r"^\|.*\|$", page.read_text(encoding="utf-8"), re.MULTILINE))
     known = set(re.findall(r"`([^`]+)`", tables))
     fields = {name for part in parts for name in part.model_fields}
@@ -192,7 +189,7 @@ def test_every_field_of_a_profile_is_documented() -> None:
 
 
 def test_example_of_deft_is_quoted() -> None:
-    page = (DOCS / "policies.md").read_text(encoding="utf-8")
+    page = (GUIDE / "policies.md").read_text(encoding="utf-8")
     bucket, deft = run_pure("deft.py").split("\n\nplan 'deft'")
     assert "\n".join(bucket.splitlines()[:5]) in page
     head, rest = ("plan 'deft'" + deft).split("\n\nbucket 0:")
@@ -208,7 +205,7 @@ def schedulers() -> dict[str, Any]:
 
 def test_guide_to_the_schedulers_is_what_the_example_prints_and_draws(tmp_path: Path) -> None:
     table = run_pure("schedulers.py", str(tmp_path)).rstrip()
-    assert f"```text\n{table}\n```" in (DOCS / "schedulers.md").read_text(encoding="utf-8")
+    assert f"```text\n{table}\n```" in (GUIDE / "schedulers.md").read_text(encoding="utf-8")
     drawn = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
     there = {path.name: path.read_text(encoding="utf-8") for path in PICTURES.iterdir()}
     assert there.keys() == drawn.keys()
@@ -216,8 +213,10 @@ def test_guide_to_the_schedulers_is_what_the_example_prints_and_draws(tmp_path: 
 
 
 def test_every_picture_of_a_scheduler_has_its_predicted_step(schedulers: dict[str, Any]) -> None:
-    text = (DOCS / "schedulers.md").read_text(encoding="utf-8")
-    shown = dict(re.findall(r"\(images/schedulers/([^)]+)\)\n\n(Predicted step: [^.]*\.)", text))
+    text = (GUIDE / "schedulers.md").read_text(encoding="utf-8")
+    shown = dict(
+        re.findall(r"\(\.\./images/schedulers/([^)]+)\)\n\n(Predicted step: [^.]*\.)", text)
+    )
     outcomes = map(schedulers["outcome"], schedulers["POLICIES"])
     assert shown == {one.file: one.sentence for one in outcomes if one.file}
 
@@ -242,7 +241,7 @@ def test_worked_examples_of_schedulers_are_what_is_planned(
 
 
 def test_every_policy_is_explained_and_drawn() -> None:
-    policies, guide = DOCS / "policies.md", DOCS / "schedulers.md"
+    policies, guide = GUIDE / "policies.md", GUIDE / "schedulers.md"
     explained = {page.stem for page in SCHEDULERS} | anchors(policies)
     drawn = {path.stem for path in PICTURES.iterdir()}
     names = set(registry())
@@ -279,7 +278,7 @@ def test_training_examples_run_on_two_ranks(example: Path) -> None:
     ("command", "printed"),
     re.findall(
         r"```bash\n(deft-profile [^\n]*)\n```\n\n```text\n(.*?)\n```",
-        (DOCS / "deft-profile.md").read_text(encoding="utf-8"),
+        (REFERENCE / "deft-profile.md").read_text(encoding="utf-8"),
         re.DOTALL,
     ),
 )
@@ -294,7 +293,7 @@ def test_examples_of_deft_profile_are_what_is_printed(command: str, printed: str
 
 
 def test_every_subcommand_of_deft_profile_is_documented() -> None:
-    page = DOCS / "deft-profile.md"
+    page = REFERENCE / "deft-profile.md"
     assert set(SUBCOMMANDS) <= anchors(page) & table_words(page)
     text = page.read_text(encoding="utf-8")
     for name in SUBCOMMANDS:
@@ -307,7 +306,7 @@ def test_every_error_is_documented() -> None:
         for name, value in vars(errors).items()
         if isinstance(value, type) and issubclass(value, errors.DeftError)
     }
-    page = DOCS / "errors.md"
+    page = REFERENCE / "errors.md"
     assert classes == {word for word in table_words(page) if word.endswith("Error")}
     assert {name.lower() for name in classes} <= anchors(page)
 
@@ -324,7 +323,7 @@ def test_every_statistic_is_documented() -> None:
     # These are added by the engine and the pilot.
     above = {"policy", "plans", "dropped", "phase", "running", "replans", "trials_us"}
     keys = {*above, *step_stats(StepClock(), planned)}  # type: ignore[arg-type]
-    assert keys <= table_words(DOCS / "metrics.md")
+    assert keys <= table_words(REFERENCE / "metrics.md")
 
 
 def test_status_table_names_every_policy() -> None:
@@ -334,11 +333,11 @@ def test_status_table_names_every_policy() -> None:
 
 
 def test_options_are_quoted_as_the_command_line_prints_them() -> None:
-    assert Config.documentation() in (DOCS / "config.md").read_text(encoding="utf-8")
+    assert Config.documentation() in (REFERENCE / "config.md").read_text(encoding="utf-8")
 
 
 def test_patterns_that_work_are_tests() -> None:
-    text = (DOCS / "semantics.md").read_text(encoding="utf-8").partition("## What works")[2]
+    text = (REFERENCE / "semantics.md").read_text(encoding="utf-8").partition("## What works")[2]
     named = re.findall(r"`(\w+)\.(\w+)` \|$", text, re.MULTILINE)
     assert len(named) >= 84
     assert len(named) == len({*named})

@@ -3,7 +3,7 @@
 After D-Credit (IEEE TNSE 12(2), 2025, pp. 1080-1095), written from its rules. The published code
 reduces the time that a window still has to fill by the blocks of a gradient after it has set their
 number to 0, so such a window becomes too wide; here it is reduced by what was really taken. See
-docs/schedulers/dcredit.md for the rules and for what is our reading of them.
+docs/guide/schedulers/dcredit.md for the rules and for what is our reading of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Whether the learning rate has fallen far enough for `auto` to try late updates unasked. Ours.
 
 Late updates do harm where gradients turn fast, and they turn least once the learning rate is low;
-docs/convergence.md has what training says about it.
+docs/studies/convergence.md has what training says about it.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Each of them is averaged over ranks already. Their sum keeps the distance travel
 the update is proportional to the gradient. Optimizers that divide by the gradient's own size (Adam
 and its kin) would see a gradient that is k times as large as those they have adapted to, so they
 get the mean; and, where late updates are predicted, k times the learning rate, as they then go as
-far as with k updates. Without prediction that costs accuracy instead (docs/convergence.md).
+far as with k updates. Without prediction that costs accuracy instead (docs/studies/convergence.md).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ there before, what happened between the two is the plan.
 A *cadence* says in advance in which steps the sums of each block end; the windows then only decide
 when they travel.
 
-What is known of the scheme and what is our reading: docs/differences-from-the-paper.md.
+What is known of the scheme and what is our reading: docs/internals/differences-from-the-paper.md.
 """
 
 from __future__ import annotations

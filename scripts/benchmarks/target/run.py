@@ -4,7 +4,7 @@
 Two hosts made of network namespaces train a transformer on characters; layers take as long as they
 would on an accelerator (scripts/benchmarks/target/ranks.py). Stock Horovod sets the target: its
 final validation loss, and 1 %. Finished trainings are kept: started again, it goes on where it was
-stopped. It ends by writing docs/benchmarks/NAME.md, NAME.json and NAME.png.
+stopped. It ends by writing docs/studies/benchmarks/NAME.md, NAME.json and NAME.png.
 
   bench_target.py                    everything: about 50 minutes
   bench_target.py --seeds 1 --ccr 1  a first look

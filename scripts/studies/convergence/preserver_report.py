@@ -20,9 +20,9 @@ from scripts.studies.convergence.report import Outcomes, verdict
 _LITTLE: Final = 0.02  # of the loss; a smaller mean increase is no harm
 _INTRODUCTION: Final = f"""\
 Made by `scripts/studies/convergence/run.py final` from the same runs as [final.md](final.md); what
-is foreseen and how is in [../preserver.md](../preserver.md). The turn is that of the first fifth of
-each synchronous run. A plan *loses* where its loss is beyond the 95 % interval of synchronous
-training; it is *vetoed* where more than {100 * DEFAULT_BUDGET:g} % is expected."""
+is foreseen and how is in [preserver.md](../../internals/preserver.md). The turn is that of the
+first fifth of each synchronous run. A plan *loses* where its loss is beyond the 95 % interval of
+synchronous training; it is *vetoed* where more than {100 * DEFAULT_BUDGET:g} % is expected."""
 
 
 def preserver_report(outcomes: Outcomes) -> str:

@@ -43,11 +43,11 @@ from scripts.studies.convergence.training import Run, Training
 FINISHED = ROOT / "build" / "convergence"
 _INTRODUCTION = """\
 Made by `scripts/studies/convergence/run.py {name}`; what is compared and how is in
-[../convergence.md](../convergence.md). Seeds of an arm: {least} to {most}. Losses are those of
+[convergence.md](../convergence.md). Seeds of an arm: {least} to {most}. Losses are those of
 validation with 95 % intervals of the mean; *worse* and *better* are beyond the 95 % interval of the
 difference of logarithms between runs of the same seed. Where even synchronous training diverges
 nothing is compared."""
-REPORT = ROOT / "docs" / "convergence"
+REPORT = ROOT / "docs" / "studies" / "convergence"
 
 
 def train(run: Run) -> dict[str, Any]:

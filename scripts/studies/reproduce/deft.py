@@ -177,7 +177,7 @@ INTRO = """\
 DeFT's abstracts say: 29 % to 115 % faster than US-Byte and ByteScheduler on 16 A100 GPUs, in
 three benchmarks, without loss of accuracy. They say neither how fast the network was, nor the
 batch sizes, nor which figure is whose, and there is no public code. Our `deft` is a
-reconstruction ([differences-from-the-paper.md](../differences-from-the-paper.md)). So this page
+reconstruction ([differences](../../internals/differences-from-the-paper.md)). So this page
 does not check their result. It says for which networks our policy would gain as much.
 """
 NOTES = """\

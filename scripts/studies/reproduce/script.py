@@ -15,7 +15,7 @@ from scripts.studies.reproduce.facts import Facts, load
 from scripts.studies.reproduce.page import page
 from scripts.studies.reproduce.reproduction import Arm, Job, Network, cells, gain, known_arms
 
-FOLDER = ROOT / "docs" / "reproduced"
+FOLDER = ROOT / "docs" / "studies" / "reproduced"
 STAND_IN = "another policy, for comparison"
 CLOSE = 0.10  # of a published figure; nearer than that nobody should expect to be
 

@@ -25,10 +25,10 @@ def test_every_command_of_the_tutorial_works(tmp_path: Path) -> None:
         **kept,
         "PATH": f"{scripts}:{os.environ['PATH']}",
         "DOCS": str(DOCS),
-        "PYTHONPATH": str(DOCS.parent),
+        "PYTHONPATH": str(ROOT),
         "OMP_NUM_THREADS": "1",
     }
-    commands = "".join(_BLOCK.findall((DOCS / "tutorial.md").read_text(encoding="utf-8")))
+    commands = "".join(_BLOCK.findall((DOCS / "guide" / "tutorial.md").read_text(encoding="utf-8")))
     said = {}
     for command in commands.splitlines():
         done = subprocess.run(

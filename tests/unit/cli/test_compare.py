@@ -62,6 +62,6 @@ def test_stock_is_compared_with_anyway(jobs):
 
 
 def test_the_help_is_what_the_documentation_quotes():
-    page = ROOT / "docs" / "deft-profile-compare.md"
+    page = ROOT / "docs" / "reference" / "deft-profile-compare.md"
     printed = CliRunner().invoke(main, ["compare", "--help"], terminal_width=78).output
     assert printed[printed.index("Options:") :] in page.read_text(encoding="utf-8")

@@ -242,7 +242,7 @@ def test_comparisons_are_read_as_they_were_written(tmp_path):
 
 
 def documented():
-    return (DOCS / "deft-profile-report.md").read_text(encoding="utf-8")
+    return (DOCS / "reference" / "deft-profile-report.md").read_text(encoding="utf-8")
 
 
 def test_what_the_documentation_shows_is_what_is_printed():

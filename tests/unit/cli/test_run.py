@@ -40,6 +40,6 @@ def test_json_is_all_that_is_on_stdout(jobs):
 
 
 def test_the_help_is_what_the_documentation_quotes():
-    page = ROOT / "docs" / "deft-profile-run.md"
+    page = ROOT / "docs" / "reference" / "deft-profile-run.md"
     printed = CliRunner().invoke(main, ["run", "--help"], terminal_width=78).output
     assert printed[printed.index("Options:") :] in page.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What late updates cost: the formula's invariants, and the number of docs/preserver.md."""
+"""What late updates cost: the formula's invariants, and the numbers of its page."""
 
 import math
 

@@ -10,7 +10,7 @@ import pytest
 from tests.places import ROOT
 
 NAMES = ("ddl_benchmarks", "deft", "dear", "usbyte", "dcredit")
-REPORTS = ROOT / "docs" / "reproduced"
+REPORTS = ROOT / "docs" / "studies" / "reproduced"
 
 
 def committed(name: str) -> dict[str, Any]:
