@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,10 @@ from scripts.places import ROOT
 FILE_LINES = 400
 FUNCTION_LINES = 60
 PARAMETERS = 8
+FOLDER_FILES = 15
+MADE = (".pyc", ".so")  # not by people
+# Where a study or an example is one file more, not one concept more.
+COLLECTIONS = ("docs/studies", "docs/images", "docs/examples")
 STOCK_SIGNATURE = "# rule: stock signature"
 
 PYTHON_FOLDERS = ("deft_horovod", "tests", "scripts", "docs/examples")
@@ -158,19 +163,33 @@ def check_cpp(name: str, text: str) -> Iterator[Finding]:
 
 
 def check_tests_exist(root: Path) -> Iterator[Finding]:
-    """Every module has a test of its name, so that a reader knows where to look."""
-    folders = (root / "tests" / "unit", root / "tests" / "parallel")
-    tests = {path.name for folder in folders for path in folder.rglob("test_*.py")}
-    for module in sorted((root / "deft_horovod").rglob("*.py")):
-        stem = module.stem.strip("_")
-        if module.name != "__init__.py" and f"test_{stem}.py" not in tests:
-            name = str(module.relative_to(root))
-            limit = f"tests/unit/test_{stem}.py or tests/parallel/test_{stem}.py"
-            yield Finding(name, 1, "module without a test", limit)
+    """Every module has a test of its name: in the same room of tests/unit, or, where it takes ranks
+    to test it, anywhere in tests/parallel."""
+    ranks = {path.name for path in (root / "tests" / "parallel").rglob("test_*.py")}
+    package = root / "deft_horovod"
+    for module in sorted(package.rglob("*.py")):
+        if module.name == "__init__.py":
+            continue
+        name = f"test_{module.stem.strip('_')}.py"
+        test = root / "tests" / "unit" / module.relative_to(package).with_name(name)
+        if name not in ranks and not test.is_file():
+            limit = f"{test.relative_to(root)}, or {name} in tests/parallel"
+            yield Finding(str(module.relative_to(root)), 1, "module without a test", limit)
+
+
+def check_rooms(root: Path) -> Iterator[Finding]:
+    """A folder that one can take in at a glance."""
+    tops = ("deft_horovod", "csrc", "scripts", "tests", "docs")
+    files = (path for top in tops for path in (root / top).rglob("*") if path.is_file())
+    rooms = Counter(path.parent for path in files if path.suffix not in MADE)
+    for folder, count in sorted(rooms.items()):
+        name = folder.relative_to(root).as_posix()
+        if count > FOLDER_FILES and not name.startswith(COLLECTIONS):
+            yield Finding(name, 1, f"folder of {count} files", f"{FOLDER_FILES} files")
 
 
 def check_tree(root: Path) -> list[Finding]:
-    findings = list(check_tests_exist(root))
+    findings = [*check_tests_exist(root), *check_rooms(root)]
     for path in python_files(root):
         name, text = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
         findings += [*check_text(name, text), *check_python(name, text)]

@@ -1,7 +1,7 @@
 """Where ours differs from Horovod's own module, and why a user can accept it.
 
 A row is exact: the harness fails when ours gives anything else, and also when the difference is
-gone. docs/conformance.md has a row for each.
+gone. docs/reference/conformance.md has a row for each.
 """
 
 from __future__ import annotations

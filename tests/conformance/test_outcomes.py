@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance.accepted import Difference
-from tests.conformance.outcomes import check, differences, in_force
+from tests.conformance.scripts.outcomes import check, differences, in_force
 
 ROW = Difference({"error": "none"}, "one two three four five", ("bucket",), ("auto",))
 

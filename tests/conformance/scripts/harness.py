@@ -13,8 +13,8 @@ import torch
 
 import deft_horovod.torch as ours
 from tests.conformance.accepted import ACCEPTED
-from tests.conformance.outcomes import Outcome, check, in_force
 from tests.conformance.programs import POLICIES
+from tests.conformance.scripts.outcomes import Outcome, check, in_force
 from tests.parallel.scripts.patience import wait_patiently
 from tests.parallel.scripts.reporting import chosen, run_cases
 

@@ -20,7 +20,7 @@ QUICK = {
     "DEFT_TRIAL_ROUNDS": "1",
 }
 RANDOM = ("deft", "least_stale", "auto", "priority")
-TRIES = 20
+TRIES = 8  # the fault campaign goes on with other seeds
 
 CRASHES = ("terminate called", "Segmentation fault", "Fatal Python error", "core dumped")
 

@@ -38,7 +38,7 @@ def findings(rules: ModuleType, root: Path, name: str, text: str) -> list[str]:
         ("tests/cpp/a.cpp", "TEST(A, B) {\n" + ";\n" * 60 + "}", "function of 62 lines"),
         ("deft_horovod/plan/plan.py", "import os\nos.environ['A']\n", "plan.py:2: reads the env"),
         ("deft_horovod/plan/plan.py", "from os import getenv\n", "plan.py:1: reads the env"),
-        ("deft_horovod/x/plan.py", "A = 1\n", "limit: tests/unit/test_plan.py"),
+        ("deft_horovod/x/plan.py", "A = 1\n", "limit: tests/unit/x/test_plan.py"),
         ("csrc/core/a.h", "#include <torch/torch.h>\n", "a.h:1: includes torch/torch.h"),
         ("csrc/core/a.h", "\n# include <pybind11/cast.h>\n", "a.h:2: includes pybind11/cast.h"),
         ("csrc/torch/a.h", '#include "horovod/common/common.h"\n', "Horovod only in"),
@@ -77,6 +77,28 @@ def test_same_named_test_satisfies(rules: ModuleType, tmp_path: Path) -> None:
     test.parent.mkdir(parents=True)
     test.write_text("")
     assert findings(rules, tmp_path, "deft_horovod/__main__.py", "A = 1\n") == []
+
+
+def test_a_test_elsewhere_does_not(rules: ModuleType, tmp_path: Path) -> None:
+    test = tmp_path / "tests" / "unit" / "y" / "test_plan.py"
+    test.parent.mkdir(parents=True)
+    test.write_text("")
+    (found,) = findings(rules, tmp_path, "deft_horovod/x/plan.py", "A = 1\n")
+    assert "module without a test" in found
+
+
+@pytest.mark.parametrize("folder", ["csrc/core", "docs/guide", "tests/unit/plan"])
+def test_a_room_has_few_files(rules: ModuleType, tmp_path: Path, folder: str) -> None:
+    for number in range(15):
+        assert findings(rules, tmp_path, f"{folder}/{number}.txt", "") == []
+    assert findings(rules, tmp_path, f"{folder}/made.so", "") == []
+    said = [f"{folder}:1: folder of 16 files; limit: 15 files"]
+    assert findings(rules, tmp_path, f"{folder}/15.txt", "") == said
+
+
+def test_a_collection_may_have_more(rules: ModuleType, tmp_path: Path) -> None:
+    for number in range(16):
+        assert findings(rules, tmp_path, f"docs/studies/benchmarks/{number}.md", "") == []
 
 
 def test_exit_status(tmp_path: Path) -> None:
