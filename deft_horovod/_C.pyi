@@ -230,28 +230,11 @@ def pack_all(
     slots: Sequence[torch.Tensor],
     scale: float = 1.0,
     accumulate: bool = False,
-    nonfinite: torch.Tensor | None = None,
-    squares: torch.Tensor | None = None,
 ) -> None: ...
 def unpack_all(
     slots: Sequence[torch.Tensor],
     gradients: Sequence[torch.Tensor],
     scale: float = 1.0,
     accumulate: bool = False,
-) -> None: ...
-def sums_all(
-    a: Sequence[torch.Tensor], b: Sequence[torch.Tensor], c: Sequence[torch.Tensor] = ()
-) -> torch.Tensor: ...
-def combine_all(
-    out: Sequence[torch.Tensor],
-    inputs: Sequence[Sequence[torch.Tensor]],
-    coefficients: Sequence[float],
-) -> None: ...
-def compensate_all(
-    out: Sequence[torch.Tensor],
-    gradients: Sequence[torch.Tensor],
-    now: Sequence[torch.Tensor],
-    then: Sequence[torch.Tensor],
-    strength: float,
 ) -> None: ...
 def shard_of(elements: int, rank: int, size: int) -> tuple[int, int]: ...

@@ -81,11 +81,6 @@ using Math =
 DEFT_BOTH_SIDES inline float fused(float a, float b, float c) { return fmaf(a, b, c); }
 DEFT_BOTH_SIDES inline double fused(double a, double b, double c) { return fma(a, b, c); }
 
-template <class Number>
-DEFT_BOTH_SIDES inline bool finite(Number value) {
-  return value - value == Number{0};  // inf - inf is nan, and nan equals nothing
-}
-
 // So many elements at once, in loads and stores of up to 16 bytes.
 template <class T, int Lanes>
 struct alignas(sizeof(T) * Lanes < 16 ? sizeof(T) * Lanes : 16) Vector {

@@ -22,25 +22,15 @@ struct Kernels {
   const void* large;
 };
 
-// As many blocks as a device runs at a time: where each ends with an atomic addition, more of them
-// queue for it.
-inline int resident_blocks(int device, std::int64_t* blocks) {
-  int processors = 0;
-  const int result =
-      result_of(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-  *blocks = std::int64_t{8} * processors;
-  return result;
-}
-
 template <class... Parameters>
-int launch_all(const DeftSegments& segments, const Kernels& kernels, std::int64_t most_blocks,
-               void* stream, Parameters... parameters) {
+int launch_all(const DeftSegments& segments, const Kernels& kernels, void* stream,
+               Parameters... parameters) {
   for (std::int64_t row = 0; row < segments.size();) {
     Launch launch = segments.launch(row, kWithLarge);
     row += launch.range.rows;
     if (launch.range.chunks == 0) continue;
     void* arguments[] = {const_cast<void*>(launch.rows), &launch.range, &parameters...};
-    const dim3 grid(static_cast<unsigned>(std::min(launch.range.chunks, most_blocks)));
+    const dim3 grid(static_cast<unsigned>(std::min(launch.range.chunks, kMostBlocks)));
     const int result = result_of(cudaLaunchKernel(launch.large ? kernels.large : kernels.small,
                                                   grid, dim3(kThreads), arguments, 0,
                                                   static_cast<cudaStream_t>(stream)));

@@ -1,6 +1,5 @@
 #include "cuda/multi_copy.h"
 
-#include "cuda/block_sum.cuh"
 #include "cuda/dtype.h"
 #include "cuda/launch.cuh"
 #include "cuda/multi_copy_work.h"
@@ -11,19 +10,11 @@ using namespace deft_cuda;
 
 template <class From, class To, std::size_t Bytes>
 __global__ void __launch_bounds__(kThreads)
-    copy_kernel(const __grid_constant__ Table<2, Bytes> table, const Range range, const CopyJob job,
-                int* nonfinite, double* squares) {
-  CopyFound found;
+    copy_kernel(const __grid_constant__ Table<2, Bytes> table, const Range range,
+                const CopyJob job) {
   const std::int64_t past = range.first_chunk + range.chunks;
   for (std::int64_t chunk = range.first_chunk + blockIdx.x; chunk < past; chunk += gridDim.x) {
-    copy_chunk<From, To>(table.rows, range.rows, chunk, static_cast<int>(threadIdx.x), job, found);
-  }
-  if constexpr (!std::is_same_v<From, Byte>) {
-    if (found.nonfinite) *nonfinite = 1;  // whoever writes it writes the same
-    if (job.square) {
-      const double own[1] = {found.squares};
-      add_over_block(own, squares);
-    }
+    copy_chunk<From, To>(table.rows, range.rows, chunk, static_cast<int>(threadIdx.x), job);
   }
 }
 
@@ -68,8 +59,7 @@ bool possible(const DeftSegments* segments, const DeftCopy* copy) {
   if (items[0] == 0 || items[1] == 0 || !segments->addressable(items, 2)) return false;
   const bool from_bytes = copy->from_dtype == kDeftBytes;
   const bool to_bytes = copy->to_dtype == kDeftBytes;
-  const bool plain = copy->scale == 1.0 && copy->accumulate == 0 && copy->nonfinite == nullptr &&
-                     copy->squares == nullptr;
+  const bool plain = copy->scale == 1.0 && copy->accumulate == 0;
   return from_bytes == to_bytes && (!from_bytes || plain);
 }
 
@@ -80,12 +70,6 @@ int deft_multi_copy(const DeftSegments* segments, const DeftCopy* copy, void* st
   if (segments->chunks() == 0) return 0;
   const OnDevice on(copy->device);
   if (on.result() < 0) return on.result();
-  const CopyJob job = {copy->scale, copy->accumulate != 0, copy->nonfinite != nullptr,
-                       copy->squares != nullptr};
-  // Adding squares up is what blocks queue for; without it hardware balances best.
-  std::int64_t blocks = kMostBlocks;
-  const int result = job.square ? resident_blocks(copy->device, &blocks) : 0;
-  if (result < 0) return result;
-  return launch_all(*segments, kernels_of(copy->from_dtype, copy->to_dtype), blocks, stream, job,
-                    copy->nonfinite, copy->squares);
+  const CopyJob job = {copy->scale, copy->accumulate != 0};
+  return launch_all(*segments, kernels_of(copy->from_dtype, copy->to_dtype), stream, job);
 }

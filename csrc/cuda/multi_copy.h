@@ -15,11 +15,6 @@ typedef struct DeftCopy {
   int to_dtype;
   double scale;
   int accumulate;  // 1: to += scale * from
-  // On the device or null: set to 1 if some scale * from is infinite or not a number, before it is
-  // cast; else left as it is.
-  int* nonfinite;
-  // On the device or null: the sum of squares of what has been written is added.
-  double* squares;
   int device;
 } DeftCopy;
 

@@ -11,14 +11,6 @@ namespace deft_cuda {
 struct CopyJob {
   double scale;
   bool accumulate;
-  bool check;
-  bool square;
-};
-
-// What a thread has found so far.
-struct CopyFound {
-  double squares = 0.0;
-  bool nonfinite = false;
 };
 
 template <class From, class To>
@@ -29,30 +21,22 @@ constexpr int kCopyLanes =
 DEFT_BOTH_SIDES constexpr int copy_batch(int lanes) { return lanes < 8 ? 4 : 2; }
 
 template <class From, class To>
-DEFT_BOTH_SIDES inline To copied(From from, To to, const CopyJob& job, CopyFound& found) {
+DEFT_BOTH_SIDES inline To copied(From from, To to, const CopyJob& job) {
   if constexpr (std::is_same_v<From, Byte>) {
     return from;
   } else {
     using Number = Math<From, To>;
     const auto scale = static_cast<Number>(job.scale);
     const auto source = static_cast<Number>(wide(from));
-    const Number scaled = scale * source;
-    if (job.check) found.nonfinite = found.nonfinite || !finite(scaled);
-    const To result = job.accumulate
-                          ? narrow<To>(fused(scale, source, static_cast<Number>(wide(to))))
-                          : narrow<To>(scaled);
-    if (job.square) {
-      const auto written = static_cast<double>(wide(result));
-      found.squares = fused(written, written, found.squares);
-    }
-    return result;
+    return job.accumulate ? narrow<To>(fused(scale, source, static_cast<Number>(wide(to))))
+                          : narrow<To>(scale * source);
   }
 }
 
 // Elements [begin, end), a multiple of Lanes, from a place where vectors of as many are aligned.
 template <class From, class To, int Lanes>
 DEFT_BOTH_SIDES void copy_vectors(const Row<2>& row, std::int64_t begin, std::int64_t end,
-                                  int thread, const CopyJob& job, CopyFound& found) {
+                                  int thread, const CopyJob& job) {
   constexpr int kBatch = copy_batch(Lanes);
   constexpr std::int64_t kStride = std::int64_t{kThreads} * Lanes;
   for (std::int64_t at = begin + std::int64_t{thread} * Lanes; at < end; at += kStride * kBatch) {
@@ -70,7 +54,7 @@ DEFT_BOTH_SIDES void copy_vectors(const Row<2>& row, std::int64_t begin, std::in
       if (here >= end) continue;
       DEFT_UNROLL
       for (int lane = 0; lane < Lanes; ++lane) {
-        to[i].lane[lane] = copied(from[i].lane[lane], to[i].lane[lane], job, found);
+        to[i].lane[lane] = copied(from[i].lane[lane], to[i].lane[lane], job);
       }
       store(to[i], row.address[1], here);
     }
@@ -79,15 +63,15 @@ DEFT_BOTH_SIDES void copy_vectors(const Row<2>& row, std::int64_t begin, std::in
 
 template <class From, class To>
 DEFT_BOTH_SIDES void copy_chunk(const Row<2>* rows, std::int64_t count, std::int64_t chunk,
-                                int thread, const CopyJob& job, CopyFound& found) {
+                                int thread, const CopyJob& job) {
   constexpr int kLanes = kCopyLanes<From, To>;
   const int item_bytes[2] = {static_cast<int>(sizeof(From)), static_cast<int>(sizeof(To))};
   const Piece piece = piece_of(rows, count, chunk);
   const Row<2>& row = rows[piece.row];
-  const Spans spans = spans_of(row, item_bytes, 2, kLanes, piece);
-  copy_vectors<From, To, 1>(row, spans.begin, spans.body_begin, thread, job, found);
-  copy_vectors<From, To, kLanes>(row, spans.body_begin, spans.body_end, thread, job, found);
-  copy_vectors<From, To, 1>(row, spans.body_end, spans.end, thread, job, found);
+  const Spans spans = spans_of(row, item_bytes, kLanes, piece);
+  copy_vectors<From, To, 1>(row, spans.begin, spans.body_begin, thread, job);
+  copy_vectors<From, To, kLanes>(row, spans.body_begin, spans.body_end, thread, job);
+  copy_vectors<From, To, 1>(row, spans.body_end, spans.end, thread, job);
 }
 
 }  // namespace deft_cuda

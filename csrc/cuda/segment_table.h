@@ -89,11 +89,11 @@ DEFT_BOTH_SIDES inline bool aligned(const void* address, std::int64_t bytes) {
 // Where vectors of `lanes` elements lie aligned in all arrays at once. Pieces begin at multiples of
 // the longest vector, so the head is that of the whole row. No such place: no body.
 template <int Arrays>
-DEFT_BOTH_SIDES Spans spans_of(const Row<Arrays>& row, const int (&item_bytes)[Arrays], int arrays,
-                               int lanes, const Piece& piece) {
+DEFT_BOTH_SIDES Spans spans_of(const Row<Arrays>& row, const int (&item_bytes)[Arrays], int lanes,
+                               const Piece& piece) {
   for (int head = 0; head < lanes; ++head) {
     bool fits = true;
-    for (int a = 0; a < arrays; ++a) {
+    for (int a = 0; a < Arrays; ++a) {
       const int vector_bytes = lanes * item_bytes[a] < 16 ? lanes * item_bytes[a] : 16;
       const auto* first = static_cast<const char*>(row.address[a]) + head * item_bytes[a];
       fits = fits && aligned(first, vector_bytes);

@@ -36,70 +36,37 @@ bool already_there(const at::Tensor& from, const at::Tensor& to) {
   return from.const_data_ptr() == to.const_data_ptr() && from.scalar_type() == to.scalar_type();
 }
 
-void check_watch(const at::Tensor& tensor, at::ScalarType dtype, const char* name) {
-  TORCH_CHECK(!tensor.defined() || (tensor.numel() == 1 && tensor.scalar_type() == dtype), name,
-              " is ", tensor.numel(), " elements of ", tensor.scalar_type(), ", expected 1 of ",
-              dtype);
-}
-
-void check_place(const at::Tensor& tensor, const at::Device& device, const char* name) {
-  TORCH_CHECK(!tensor.defined() || tensor.device() == device, name, " is on ", tensor.device(),
-              ", the tensors that it watches are on ", device);
-}
-
-void pack_one(const at::Tensor& from, const at::Tensor& to, double scale, PackMode mode,
-              const PackWatch& watch) {
-  if (watch.nonfinite.defined()) {
-    const bool in_double = from.scalar_type() == at::kDouble || to.scalar_type() == at::kDouble;
-    const at::Tensor scaled = from.to(in_double ? at::kDouble : at::kFloat) * scale;
-    watch.nonfinite.logical_or_(scaled.isfinite().all().logical_not());
-  }
-  pack(from, to, scale, mode);
-  if (watch.squares.defined()) {
-    watch.squares.add_(to.to(at::kDouble).square().sum());
-  }
-}
-
-void launch(const Kind& kind, const Pairs& pairs, double scale, PackMode mode,
-            const PackWatch& watch) {
+void launch(const Kind& kind, const Pairs& pairs, double scale, PackMode mode) {
   const Segments segments = segments_of({pairs.from, pairs.to});
   DeftCopy copy{};
   std::tie(copy.device, copy.from_dtype, copy.to_dtype) = kind;
   copy.scale = scale;
   copy.accumulate = mode == PackMode::kAccumulate ? 1 : 0;
-  copy.nonfinite = watch.nonfinite.defined() ? watch.nonfinite.data_ptr<int>() : nullptr;
-  copy.squares = watch.squares.defined() ? watch.squares.data_ptr<double>() : nullptr;
   void* stream = current_stream(pairs.to.front().device());
   check_launch(deft_multi_copy(segments.get(), &copy, stream), "copy gradients");
 }
 
 }  // namespace
 
-void pack_all(const Tensors& gradients, const Tensors& slots, double scale, PackMode mode,
-              const PackWatch& watch) {
+void pack_all(const Tensors& gradients, const Tensors& slots, double scale, PackMode mode) {
   TORCH_CHECK(gradients.size() == slots.size(), gradients.size(), " gradients for ", slots.size(),
               " slots");
-  check_watch(watch.nonfinite, at::kInt, "nonfinite");
-  check_watch(watch.squares, at::kDouble, "squares");
   const at::NoGradGuard no_grad;
-  const bool plain = scale == 1.0 && mode == PackMode::kOverwrite && !watch.nonfinite.defined() &&
-                     !watch.squares.defined();
+  const bool plain = scale == 1.0 && mode == PackMode::kOverwrite;
   std::map<Kind, Pairs> kinds;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const at::Tensor& from = gradients[i];
     const at::Tensor& to = slots[i];
-    check_place(watch.nonfinite, to.device(), "nonfinite");
-    check_place(watch.squares, to.device(), "squares");
     const std::optional<Kind> kind = kind_of(from, to);
     if (!kind.has_value()) {
-      pack_one(from, to, scale, mode, watch);
+      pack(from, to, scale, mode);
     } else if (!plain || !already_there(from, to)) {
       kinds[*kind].from.push_back(from);
       kinds[*kind].to.push_back(to);
     }
   }
   for (const auto& [kind, pairs] : kinds) {
-    launch(kind, pairs, scale, mode, watch);
+    launch(kind, pairs, scale, mode);
   }
 }
 

@@ -9,16 +9,9 @@
 
 namespace deft {
 
-// What is found on the way, on the tensors' device; undefined: not asked for.
-struct PackWatch {
-  at::Tensor nonfinite;  // int32: set to 1 if a scaled gradient is not finite before it is cast
-  at::Tensor squares;    // float64: the sum of squares of what has been written is added
-};
-
 // slot (=|+=) scale * gradient for each pair, cast to the slot's dtype. Asynchronous on a GPU, in
 // the calling thread's current stream.
-void pack_all(const Tensors& gradients, const Tensors& slots, double scale, PackMode mode,
-              const PackWatch& watch = {});
+void pack_all(const Tensors& gradients, const Tensors& slots, double scale, PackMode mode);
 
 // The other way.
 void unpack_all(const Tensors& slots, const Tensors& gradients, double scale = 1.0,

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <string>
 
 #include "cuda/dtype.h"
@@ -23,12 +22,10 @@ constexpr double kUnit = std::is_same_v<T, double>  ? 0x1p-53
                                                     : 0x1p-8;
 
 template <class From, class To>
-CopyFound play_copy(const DeftSegments& segments, const CopyJob& job) {
-  CopyFound found;
+void play_copy(const DeftSegments& segments, const CopyJob& job) {
   play<2>(segments, [&](const Row<2>* rows, std::int64_t count, std::int64_t chunk, int thread) {
-    copy_chunk<From, To>(rows, count, chunk, thread, job, found);
+    copy_chunk<From, To>(rows, count, chunk, thread, job);
   });
-  return found;
 }
 
 template <class From, class To>
@@ -61,10 +58,8 @@ void expect_copy(std::int64_t past_from, std::int64_t past_to, const CopyJob& jo
   from.place(*segments, 0);
   to.place(*segments, 1);
   const auto gaps = to.gaps();
-  const CopyFound found = play_copy<From, To>(*segments, job);
-  EXPECT_FALSE(found.nonfinite);
+  play_copy<From, To>(*segments, job);
   EXPECT_EQ(to.gaps(), gaps) << "wrote between the runs";
-  double squares = 0.0;
   constexpr double kArithmetic = std::is_same_v<Math<From, To>, double> ? 0x1p-53 : 0x1p-24;
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     for (std::int64_t k = 0; k < lengths[i]; ++k) {
@@ -75,10 +70,8 @@ void expect_copy(std::int64_t past_from, std::int64_t past_to, const CopyJob& jo
                            (kArithmetic + 1.001 * kUnit<To>)+(
                                sizeof(To) == 2 ? 0x1p-24 * std::abs(scaled + kept) + 0x1p-25 : 0.0);
       ASSERT_NEAR(to.value(i, k), scaled + kept, error) << "segment " << i << " element " << k;
-      squares += to.value(i, k) * to.value(i, k);
     }
   }
-  EXPECT_NEAR(found.squares, job.square ? squares : 0.0, 1e-12 * squares);
 }
 
 TYPED_TEST(CopyOf, IsWhatDoubleComputesWhereverItLies) {
@@ -86,12 +79,11 @@ TYPED_TEST(CopyOf, IsWhatDoubleComputesWhereverItLies) {
   using To = typename TypeParam::T;
   for (std::int64_t from = 0; from < Runs<From>::kPerLine; ++from) {
     for (std::int64_t to = 0; to < Runs<To>::kPerLine; ++to) {
-      const bool accumulate = (from + to) % 2 == 1;
-      expect_copy<From, To>(from, to, {0.75, accumulate, true, !accumulate});
+      expect_copy<From, To>(from, to, {0.75, (from + to) % 2 == 1});
     }
   }
-  expect_copy<From, To>(0, 0, {1.0, true, false, false});
-  expect_copy<From, To>(0, 0, {1.0, false, false, false});
+  expect_copy<From, To>(0, 0, {1.0, true});
+  expect_copy<From, To>(0, 0, {1.0, false});
 }
 
 TYPED_TEST(CopyOf, TakesEveryElementOnce) {
@@ -106,39 +98,10 @@ TYPED_TEST(CopyOf, TakesEveryElementOnce) {
   const auto segments = make(2, lengths);
   from.place(*segments, 0);
   to.place(*segments, 1);
-  play_copy<From, To>(*segments, {1.0, true, true, false});
+  play_copy<From, To>(*segments, {1.0, true});
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     for (std::int64_t k = 0; k < lengths[i]; ++k) ASSERT_EQ(to.value(i, k), 1.0) << i << ' ' << k;
   }
-}
-
-template <class From, class To>
-bool raised(double element, double scale) {
-  Runs<From> from({100, 9000}, {0});
-  Runs<To> to({100, 9000}, {0});
-  from.fill([] { return narrow<From>(1.0F); });
-  from.at(1)[8999] = narrow<From>(element);
-  const auto segments = make(2, {100, 9000});
-  from.place(*segments, 0);
-  to.place(*segments, 1);
-  return play_copy<From, To>(*segments, {scale, false, true, false}).nonfinite;
-}
-
-TYPED_TEST(CopyOf, TellsWhatIsNotFinite) {
-  using From = typename TypeParam::F;
-  using To = typename TypeParam::T;
-  const double infinity = std::numeric_limits<double>::infinity();
-  EXPECT_TRUE((raised<From, To>(infinity, 0.5)));
-  EXPECT_TRUE((raised<From, To>(-infinity, 0.5)));
-  EXPECT_TRUE((raised<From, To>(std::nan(""), 0.5)));
-  EXPECT_FALSE((raised<From, To>(60000.0, 2.0)));
-}
-
-TEST(MultiCopy, LooksAtWhatIsScaledBeforeItIsCast) {
-  EXPECT_FALSE((raised<float, Half>(1e30, 1.0))) << "only the cast makes it infinite";
-  EXPECT_FALSE((raised<float, double>(1e38, 1e200))) << "in double it is finite";
-  EXPECT_TRUE((raised<float, float>(1e38, 10.0)));
-  EXPECT_FALSE((raised<float, float>(1e38, 1.0)));
 }
 
 TEST(MultiCopy, BytesGoAsTheyAre) {
@@ -152,7 +115,7 @@ TEST(MultiCopy, BytesGoAsTheyAre) {
     from.place(*segments, 0);
     to.place(*segments, 1);
     const auto gaps = to.gaps();
-    play_copy<Byte, Byte>(*segments, {1.0, false, false, false});
+    play_copy<Byte, Byte>(*segments, {1.0, false});
     EXPECT_EQ(to.gaps(), gaps);
     for (std::size_t i = 0; i < lengths.size(); ++i) {
       EXPECT_EQ(std::memcmp(from.at(i), to.at(i), static_cast<std::size_t>(lengths[i])), 0);
@@ -166,7 +129,7 @@ TEST(MultiCopy, InPlaceScales) {
   const auto segments = make(2, {10000});
   values.place(*segments, 0);
   values.place(*segments, 1);
-  play_copy<float, float>(*segments, {0.5, false, false, false});
+  play_copy<float, float>(*segments, {0.5, false});
   for (std::int64_t k = 0; k < 10000; ++k) ASSERT_EQ(values.value(0, k), 1.5);
 }
 
@@ -175,7 +138,7 @@ TEST(MultiCopy, FailsWithAReasonInsteadOfACrash) {
   const auto segments = make(2, {4});
   values.place(*segments, 0);
   values.place(*segments, 1);
-  DeftCopy copy{kDeftFloat32, kDeftFloat32, 1.0, 0, nullptr, nullptr, 0};
+  DeftCopy copy{kDeftFloat32, kDeftFloat32, 1.0, 0, 0};
   EXPECT_LT(deft_multi_copy(nullptr, &copy, nullptr), 0);
   EXPECT_LT(deft_multi_copy(segments.get(), nullptr, nullptr), 0);
   for (const int wrong : {-1, 5, static_cast<int>(kDeftBytes)}) {
@@ -183,7 +146,7 @@ TEST(MultiCopy, FailsWithAReasonInsteadOfACrash) {
     other.to_dtype = wrong;
     EXPECT_LT(deft_multi_copy(segments.get(), &other, nullptr), 0) << wrong;
   }
-  DeftCopy bytes{kDeftBytes, kDeftBytes, 2.0, 0, nullptr, nullptr, 0};
+  DeftCopy bytes{kDeftBytes, kDeftBytes, 2.0, 0, 0};
   EXPECT_LT(deft_multi_copy(segments.get(), &bytes, nullptr), 0) << "bytes have no scale";
   const auto unplaced = make(2, {4});
   EXPECT_LT(deft_multi_copy(unplaced.get(), &copy, nullptr), 0) << "no addresses";

@@ -76,7 +76,7 @@ void expect_spans(std::int64_t past_first, std::int64_t past_second, const int (
   alignas(16) static char memory[64];
   const Row<2> row = {
       1 << 20, 0, {memory + past_first * items[0], memory + past_second * items[1]}};
-  const Spans spans = spans_of(row, items, 2, lanes, piece);
+  const Spans spans = spans_of(row, items, lanes, piece);
   ASSERT_EQ(spans.begin, piece.begin);
   ASSERT_EQ(spans.end, piece.end);
   ASSERT_LE(spans.begin, spans.body_begin);

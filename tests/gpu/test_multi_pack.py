@@ -67,28 +67,6 @@ def test_out_of_the_bucket(device):
         torch.testing.assert_close(gradient, slot.float() * 4.0, rtol=2e-7, atol=0.0)
 
 
-@pytest.mark.parametrize("bad", [float("inf"), float("-inf"), float("nan")])
-@pytest.mark.parametrize("where", [0, 1, 8192, 99_999])
-def test_what_is_not_finite_raises_the_flag_and_nothing_else_does(device, bad, where):
-    gradients = [torch.ones(100_000, device=device), torch.ones(3, device=device)]
-    slots = [torch.zeros_like(gradient) for gradient in gradients]
-    flag = torch.zeros(1, dtype=torch.int32, device=device)
-    native.pack_all(gradients, slots, 0.5, False, nonfinite=flag)
-    assert flag.item() == 0
-    gradients[0][where] = bad
-    native.pack_all(gradients, slots, 0.5, False, nonfinite=flag)
-    assert flag.item() == 1
-
-
-def test_squares_of_what_was_written(device):
-    _, gradients = _slices(SIZES, torch.float32, device, 1)
-    _, slots = _slices(SIZES, torch.float16, device, 0)
-    squares = torch.zeros(1, dtype=torch.float64, device=device)
-    native.pack_all(gradients, slots, 0.5, False, squares=squares)
-    expected = sum(slot.double().square().sum() for slot in slots)
-    torch.testing.assert_close(squares[0], expected, rtol=1e-12, atol=0.0)
-
-
 @pytest.mark.parametrize("count", [300, 3000])
 def test_many_small_ones_beside_a_large_one(device, count):
     sizes = [1 + i % 50 for i in range(count)]

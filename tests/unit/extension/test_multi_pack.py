@@ -64,49 +64,9 @@ def test_unpacking_may_scale_and_accumulate():
     assert gradient.tolist() == [3.0, 5.0, 7.0]
 
 
-@pytest.mark.parametrize("bad", [float("inf"), float("-inf"), float("nan")])
-@pytest.mark.parametrize("accumulate", [False, True])
-def test_what_is_not_finite_raises_the_flag_and_nothing_else_does(bad, accumulate):
-    gradients = [torch.ones(7), torch.ones(5, dtype=torch.float16)]
-    slots = [torch.zeros(7), torch.zeros(5)]
-    flag = torch.zeros(1, dtype=torch.int32)
-    native.pack_all(gradients, slots, 2.0, accumulate, nonfinite=flag)
-    assert flag.item() == 0
-    gradients[1][4] = bad
-    native.pack_all(gradients, slots, 2.0, accumulate, nonfinite=flag)
-    assert flag.item() == 1
-    gradients[1][4] = 1.0
-    native.pack_all(gradients, slots, 2.0, False, nonfinite=flag)
-    assert flag.item() == 1, "whoever reads it clears it"
-
-
-def test_the_flag_looks_at_scaled_gradients_before_they_are_cast():
-    flag = torch.zeros(1, dtype=torch.int32)
-    native.pack_all([torch.full((3,), 1e38)], [torch.zeros(3)], 10.0, False, nonfinite=flag)
-    assert flag.item() == 1
-    flag.zero_()
-    halves = torch.zeros(3, dtype=torch.float16)
-    native.pack_all([torch.full((3,), 1e30)], [halves], 1.0, False, nonfinite=flag)
-    assert halves.isinf().all()
-    assert flag.item() == 0
-
-
-def test_squares_are_those_of_what_was_written_and_add_up():
-    squares = torch.full((1,), 10.0, dtype=torch.float64)
-    slots = [torch.tensor([1.0, 1.0]), torch.zeros(1)]
-    native.pack_all(
-        [torch.tensor([1.0, 2.0]), torch.tensor([3.0])], slots, 2.0, True, None, squares
-    )
-    assert squares.item() == 10.0 + 9.0 + 25.0 + 36.0
-
-
 def test_what_cannot_be_says_why():
     with pytest.raises(RuntimeError, match="2 gradients for 1 slots"):
         native.pack_all([torch.ones(1), torch.ones(1)], [torch.ones(1)])
-    with pytest.raises(RuntimeError, match="nonfinite is 1 elements of Long, expected 1 of Int"):
-        native.pack_all([], [], nonfinite=torch.zeros(1, dtype=torch.int64))
-    with pytest.raises(RuntimeError, match="squares is 2 elements of Double"):
-        native.pack_all([], [], squares=torch.zeros(2, dtype=torch.float64))
 
 
 def test_other_types_are_copied():
