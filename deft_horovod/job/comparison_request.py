@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from deft_horovod.comparison import STOCK, Comparison
 from deft_horovod.config import Config
-from deft_horovod.runtime.decide.phases import itinerary
+from deft_horovod.runtime.decide.phases import planned_phases
 from deft_horovod.runtime.job_request import JobRequest, Purpose, Subject
 
 
@@ -43,6 +43,6 @@ class ComparisonRequest(JobRequest[Comparison]):
         if config.policy == STOCK:  # compared with itself it would say nothing
             script["policy"] = "auto"
         over = Config.model_validate({**script, **self._options})
-        legs = itinerary(over.policy, over, 0, self.purpose)
-        self._needed_steps = sum(leg.steps for leg in legs)
+        phases = planned_phases(over.policy, over, 0, self.purpose)
+        self._needed_steps = sum(phase.steps for phase in phases)
         return over

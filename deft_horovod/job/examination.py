@@ -12,7 +12,7 @@ from deft_horovod.runtime.links.links import Links
 from deft_horovod.runtime.links.message_stream import Allowance
 from deft_horovod.runtime.links.probe import probe_links
 from deft_horovod.runtime.ranks.agreement import Agreement
-from deft_horovod.runtime.ranks.reduction import Channel
+from deft_horovod.runtime.ranks.reduction import Reduction
 
 _LARGEST_BYTES = 16 << 20
 
@@ -24,8 +24,8 @@ def examine(config: Config) -> Checkup:
     links: tuple[LinkProfile, ...] = ()
     before = traffic()
     if stock.size() > 1:
-        channel = Channel(stock.Average, stock.Compression.none, 1.0, False, everyone)
-        opened = Links(channel, config)
+        reduction = Reduction(stock.Average, stock.Compression.none, 1.0, False, everyone)
+        opened = Links(reduction, config)
         opened.open(agreement, 0)
         allowance = Allowance(config.probe_s, config.deadline_s, _LARGEST_BYTES)
         links = probe_links(agreement, opened.opened, "deft.examination", allowance)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ExitReport:
     """What happened, in words, and the exit status that says so."""
 
     status: int
@@ -21,7 +21,7 @@ class Outcome:
         draft.replace(folder / f"rank.{rank}.json")
 
     @classmethod
-    def found(cls, folder: Path) -> Outcome | None:
+    def found(cls, folder: Path) -> ExitReport | None:
         """Of all ranks the first that went wrong, else the lowest; None: nobody left one."""
         files = sorted(folder.glob("rank.*.json"), key=lambda path: path.stat().st_mtime_ns)
         outcomes = {path: cls(**json.loads(path.read_text(encoding="utf-8"))) for path in files}

@@ -23,7 +23,7 @@ from deft_horovod.runtime.measure.pass_count import PassCount
 from deft_horovod.runtime.measure.profiler import Profiler
 from deft_horovod.runtime.ranks.named_parameters import members_of
 from deft_horovod.runtime.ranks.parameter_names import renamed
-from deft_horovod.runtime.ranks.single_rank import Alone
+from deft_horovod.runtime.ranks.single_rank import SingleRank
 
 _LOOKS: Final = 2  # steps before anything is watched
 _ANY_NUMBER: Final = 1 << 40  # of passes
@@ -157,7 +157,7 @@ class FollowedOptimizer:
 
     def _finish(self, observer: Observer, profiler: Profiler) -> None:
         self.detach()
-        alone = Alone()
+        alone = SingleRank()
         profile = profiler.profile(alone, observer.members)
         tensors = [member.tensor for member in observer.members]
         self._subject.take(renamed(profile, tensors, observer.roots), alone)

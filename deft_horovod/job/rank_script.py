@@ -22,11 +22,11 @@ import click
 from deft_horovod.base.size import size_text
 from deft_horovod.config import Config
 from deft_horovod.job import user_script as script
-from deft_horovod.job.exit_report import Outcome, tell_progress
+from deft_horovod.job.exit_report import ExitReport, tell_progress
 from deft_horovod.job.result_file import write
 from deft_horovod.runtime.job_request import Answer, JobRequest, Subject
 from deft_horovod.runtime.job_request import Answered as ScriptOver
-from deft_horovod.runtime.process import world
+from deft_horovod.runtime.process import this_process
 
 _PROGRESS_S: Final = 0.2
 _INTERRUPTED: Final = 130
@@ -73,7 +73,7 @@ class RankScript(abc.ABC, Generic[Answer]):
     def run(self) -> int:
         """The exit status of this process."""
         script.substitute()
-        world().job_request = self._request
+        this_process().job_request = self._request
         outcome = self._run()
         if self._folder is not None:
             outcome.leave(self._folder, self._rank)
@@ -82,7 +82,7 @@ class RankScript(abc.ABC, Generic[Answer]):
             print(f"deft-profile: {outcome.message}", file=sys.stderr, flush=True)
         return outcome.status
 
-    def _run(self) -> Outcome:
+    def _run(self) -> ExitReport:
         if self._rank == 0:
             self._tell_progress(0, self._request.needed_steps)
         try:
@@ -104,32 +104,32 @@ class RankScript(abc.ABC, Generic[Answer]):
             return self._over()
         return self._too_few()
 
-    def _failed(self, status: int, how: str) -> Outcome:
+    def _failed(self, status: int, how: str) -> ExitReport:
         self._status = status
-        return Outcome(status, f"{self._where()} {how}{self.nothing}")
+        return ExitReport(status, f"{self._where()} {how}{self.nothing}")
 
-    def _over(self) -> Outcome:
+    def _over(self) -> ExitReport:
         if self._rank:
-            return Outcome(0, "")
+            return ExitReport(0, "")
         if self._problem:
-            return Outcome(1, self._problem)
+            return ExitReport(1, self._problem)
         main, *others = sorted(self._request.subjects, key=lambda s: -s.gradient_bytes)
-        return Outcome(0, self.answered(main, others))
+        return ExitReport(0, self.answered(main, others))
 
-    def _too_few(self) -> Outcome:
+    def _too_few(self) -> ExitReport:
         if self._rank:
             # Rank 0 says it for all. With an error here the launcher would stop it before it can.
-            return Outcome(0, "")
+            return ExitReport(0, "")
         needed = f"{self._request.needed_steps} are needed ({self._request.needs})"
         if self._request.main is None:
-            return Outcome(
+            return ExitReport(
                 1,
                 f"{self._name} ended without a step of an optimizer; {needed}. On several ranks "
                 "only hvd.DistributedOptimizer is seen, on one every torch optimizer"
                 f"{self.nothing}",
             )
         advice = "let it train longer, or ask for fewer with --steps"
-        return Outcome(1, f"{self._where()} ended; {needed}: {advice}{self.nothing}")
+        return ExitReport(1, f"{self._where()} ended; {needed}: {advice}{self.nothing}")
 
     @property
     def _name(self) -> str:

@@ -2,8 +2,8 @@
 
 What fits behind backward stays synchronous, what fits behind the next forward is gated, and only
 the rest comes late (as SAPipe delays the first layers only: Chen et al., "SAPipe: Staleness-Aware
-Pipeline for Data-Parallel DNN Training", NeurIPS 2022) or is merged over steps. See docs/internals/solver.md
-for the model.
+Pipeline for Data-Parallel DNN Training", NeurIPS 2022) or is merged over steps. The model:
+docs/internals/solver.md.
 """
 
 from __future__ import annotations

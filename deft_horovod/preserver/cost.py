@@ -4,7 +4,8 @@ DeFT has a part of this name, whose formula is not public; this one is ours. It 
 of synchronous training, the *turn* of the gradient: how much the gradient changes from one step to
 the next, noise of the batches taken out, as a share of the gradient itself. A late gradient is
 wrong by about that much for each step of delay. What that costs, and what fewer updates cost, was
-calibrated by real training; docs/internals/preserver.md has formula, numbers, and how far to trust them.
+calibrated by real training; docs/internals/preserver.md has formula, numbers, and how far to trust
+them.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ _LEAST_SIGNAL: Final = 1e-3
 # Beyond any that was seen; gradients that are all but zero turn by anything.
 _LARGEST_TURN: Final = 1e3
 # Increase of the loss, as a logarithm: at a turn of 1 with everything one step late, and where
-# nothing but long sums is applied. The first are about what scripts/studies/convergence/preserver.py finds,
-# the second are set by hand (docs/internals/preserver.md); a correction that was not measured counts as none.
+# nothing but long sums is applied. The first are about what the convergence study finds, the second
+# are set by hand (docs/internals/preserver.md); a correction that was not measured counts as none.
 _DELAYED: Final[Mapping[str, float]] = MappingProxyType(
     {"local": 0.03, "none": 0.3, "own_and_previous": 0.15}
 )

@@ -1,7 +1,7 @@
 """The engine of one optimizer: observes, agrees, plans, reduces.
 
 The first step only observes. At its end the ranks compare what has to be equal, the lowest rank
-plans, and every rank runs that plan. A new plan comes when the course of the job says so, or when
+plans, and every rank runs that plan. A new plan comes when a phase of the job ends, or when
 something changed (parameters, the time of a step): then a rank asks for attention in the headers of
 its gradients; all read the same answer at the same boundary. Nothing is in flight between plans.
 """
@@ -16,15 +16,15 @@ import horovod.torch as stock
 import torch
 
 from deft_horovod.profile import Profile
-from deft_horovod.runtime.correct.correction import possible, prediction_of
-from deft_horovod.runtime.decide.control import Pilot
+from deft_horovod.runtime.correct.correction import correction_of, possible
+from deft_horovod.runtime.decide.control import Control
 from deft_horovod.runtime.decide.planning import Assignment, Task, assign, job_facts
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.measure.observer import Observer
 from deft_horovod.runtime.measure.step_clock import StepClock
-from deft_horovod.runtime.process import world
+from deft_horovod.runtime.process import this_process
 from deft_horovod.runtime.ranks.agreement import Agreement
-from deft_horovod.runtime.ranks.named_parameters import Member
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.reduce.gates import gates_of
 from deft_horovod.runtime.reduce.in_flight import InFlight, agreed_members
 from deft_horovod.runtime.reduce.installed import Installed
@@ -43,7 +43,7 @@ class Engine:
     def __init__(
         self,
         inner: torch.optim.Optimizer,
-        members: Callable[[], tuple[Member, ...]],
+        members: Callable[[], tuple[NamedParameter, ...]],
         task: Task,
         passes_per_step: int,
     ) -> None:
@@ -62,12 +62,12 @@ class Engine:
         self._training_thread = threading.get_ident()
         self._unapplied = False  # a boundary was reached whose updates were not made
         self._observer = self._observe()
-        self._pilot = Pilot(task, inner, self.scales)
-        world().engines.add(self)
+        self._control = Control(task, inner, self.scales)
+        this_process().engines.add(self)
 
     def __del__(self) -> None:
         if self.planned is not None:
-            world().inherit(self.planned, in_step=self.complete)
+            this_process().inherit(self.planned, in_step=self.complete)
 
     # --- the step ----------------------------------------------------------------------------
     @property
@@ -83,7 +83,7 @@ class Engine:
     @property
     def process_set_id(self) -> int:
         """Of the ranks that reduce together."""
-        return int(self.task.channel.process_set.process_set_id)
+        return int(self.task.reduction.process_set.process_set_id)
 
     @property
     def handles_scaling(self) -> bool:
@@ -104,7 +104,7 @@ class Engine:
     @property
     def profile(self) -> Profile | None:
         """What was measured."""
-        return self._pilot.profile
+        return self._control.profile
 
     def set_passes_per_step(self, passes: int) -> None:
         """Counts so many backward passes per step from now on."""
@@ -115,7 +115,7 @@ class Engine:
     def synchronize(self, hold_gated: bool) -> None:
         """Ends the step: what is due is in ``p.grad``, but for what may wait for its gate."""
         self._training_thread = threading.get_ident()
-        self._pilot.begin_boundary()
+        self._control.begin_boundary()
         self.open_gates()
         if self.number is None:
             self._observer.end_step()
@@ -133,8 +133,8 @@ class Engine:
         self._reduce_now(strays)
         self._installed.hold(held, options_of(self._inner))
         self.clock.boundary()
-        self._pilot.trace(self.clock.steps, self.planned, self._observer.last)
-        wants = self._pilot.boundary(
+        self._control.trace(self.clock.steps, self.planned, self._observer.last)
+        wants = self._control.boundary(
             self.clock, self.planned, self._agreement, changed=changed, strays=bool(strays)
         )
         if wants and self.planned is not None:
@@ -144,7 +144,7 @@ class Engine:
     def after_step(self) -> None:
         """The updates of this boundary are done."""
         self._unapplied = False
-        self._pilot.updated()
+        self._control.updated()
         self._installed.updated()
         self._turn_if_due()
 
@@ -192,7 +192,7 @@ class Engine:
         headers asked for, so nobody acts on it; whoever asked goes on asking in the next step."""
         if self.planned is not None:
             self.planned.forget_attention()
-        self._pilot.rejoin(self._agreement())
+        self._control.rejoin(self._agreement())
         if (late := self._installed.late) and self._assignment is not None:  # a new cycle for all
             self._install_plan(self._assignment, late.sent())
 
@@ -222,7 +222,7 @@ class Engine:
         self._observer.collector.reset()
         self._installed.reset_stock()
         self.clock.boundary()
-        self._pilot.skip_step(plan)
+        self._control.skip_step(plan)
 
     def recover(self) -> None:
         """Other parameters are about to be loaded: nothing from before may reach them."""
@@ -249,14 +249,14 @@ class Engine:
         self.epoch = 0
         self._observer.detach()
         self._observer = self._observe()
-        self._pilot.forget(self.clock.steps)
+        self._control.forget(self.clock.steps)
 
     # --- checkpoints -------------------------------------------------------------------------
     def in_flight(self) -> dict[str, Any] | None:
         """What is on its way, for a checkpoint; this rank alone may ask."""
         self.open_gates()
         if late := self._installed.late:
-            size = self.task.channel.process_set.size()
+            size = self.task.reduction.process_set.size()
             return InFlight.of(late, size, self.scales, in_step=self.complete).to_state()
         return None
 
@@ -272,7 +272,7 @@ class Engine:
             "policy": self.task.policy.name,
             "plans": self.epoch,
             "dropped": self.dropped + (self.planned.dropped if self.planned else 0),
-            **self._pilot.stats(),
+            **self._control.stats(),
             **step_stats(self.clock, self.planned),
         }
 
@@ -281,12 +281,12 @@ class Engine:
         return job_facts(self.task, self._inner, self._members(), self.passes_per_step)
 
     # --- reducing ----------------------------------------------------------------------------
-    def _reduce_now(self, members: Sequence[Member]) -> None:
+    def _reduce_now(self, members: Sequence[NamedParameter]) -> None:
         """Without a plan: Horovod's own calls, all at once."""
         if members:
             number = "x" if self.number is None else self.number
             prefix = f"deft.{number}.now"
-            StockReducer(members, self.task.channel, prefix, self.task.config.deadline_s).finish()
+            StockReducer(members, self.task.reduction, prefix, self.task.config.deadline_s).finish()
 
     # --- planning ----------------------------------------------------------------------------
     def _observe(self) -> Observer:
@@ -294,17 +294,17 @@ class Engine:
         return Observer(self._members(), self.passes_per_step, watch_forward=watch)
 
     def _agreement(self) -> Agreement:
-        return Agreement(self.task.channel.process_set, self.task.config.deadline_s)
+        return Agreement(self.task.reduction.process_set, self.task.config.deadline_s)
 
     def _start(self) -> bool:
         agreement = self._agreement()
         if not agreement.everyone_here():
             return False
         agreement.require_equal(self.facts())
-        self.number = number = world().take_number(self.process_set_id, agreement)
-        self._pilot.meet(agreement, self._observer, number)
+        self.number = number = this_process().take_number(self.process_set_id, agreement)
+        self._control.meet(agreement, self._observer, number)
         if not self._go_on(agreement):
-            self._pilot.start(agreement, self._observer)
+            self._control.start(agreement, self._observer)
             self._adopt(self._assign(agreement))
         self.clock.skip()
         return True
@@ -312,26 +312,26 @@ class Engine:
     def _go_on(self, agreement: Agreement) -> bool:
         """With what a checkpoint had in flight, if all ranks have loaded it and it fits."""
         restored, self._restored = self._restored, None
-        size = self.task.channel.process_set.size()
+        size = self.task.reduction.process_set.size()
         members = agreed_members(restored, agreement, self._observer.members, size)
         if restored is None or members is None:
             self.dropped += len(restored.memory) if restored is not None else 0
             return False
         chosen = {id(member) for member in members}
         rest = tuple(m for m in self._observer.members if id(m) not in chosen)
-        self._pilot.resume(agreement, self._observer, restored.plan)
+        self._control.resume(agreement, self._observer, restored.plan)
         self._adopt(Assignment(restored.plan, members, rest))
         if self.planned is not None:
             restored.restore(self.planned, self.scales)
         return True
 
     def _assign(self, agreement: Agreement) -> Assignment:
-        pilot, observer = self._pilot, self._observer
-        return assign(agreement, pilot.task, observer, pilot.view(observer), pilot.guard)
+        control, observer = self._control, self._observer
+        return assign(agreement, control.task, observer, control.view(observer), control.guard)
 
     def _turn_if_due(self) -> None:
         """A new plan, if one is due and all ranks are here."""
-        if self.number is None or not self._pilot.due:
+        if self.number is None or not self._control.due:
             return
         agreement = self._agreement()
         if not agreement.everyone_here():
@@ -344,9 +344,9 @@ class Engine:
             self._observer.detach()
             self._observer = self._observe()
         predicted = self._correction == "local"
-        self._pilot.turn(agreement, self._observer, self.planned, predicted=predicted)
+        self._control.turn(agreement, self._observer, self.planned, predicted=predicted)
         self._adopt(self._assign(agreement))
-        if self._pilot.impatient and self.planned is not None and not self._observer.experienced:
+        if self._control.impatient and self.planned is not None and not self._observer.experienced:
             self.planned.session.request_attention()  # after a step their order is known
         self.clock.forget()
 
@@ -356,7 +356,7 @@ class Engine:
 
     def _adopt(self, assignment: Assignment) -> None:
         self.epoch += 1
-        self._pilot.adopt(assignment)
+        self._control.adopt(assignment)
         self._install(assignment)
         if self._observer.experienced:
             self._observer.stop_watching()
@@ -369,10 +369,10 @@ class Engine:
         if assignment.stock:
             self._installed.stock = self._stock_hooks(assignment.stock)
 
-    def _stock_hooks(self, members: Sequence[Member]) -> StockHooks:
+    def _stock_hooks(self, members: Sequence[NamedParameter]) -> StockHooks:
         deadline_s, groups = self.task.config.deadline_s, self.task.groups.of(members)
         name = f"deft.{self.number}.stock"
-        reducer = StockReducer(members, self.task.channel, name, deadline_s, groups)
+        reducer = StockReducer(members, self.task.reduction, name, deadline_s, groups)
         return StockHooks(reducer, self.passes_per_step)
 
     def _install_plan(self, assignment: Assignment, sent: tuple[Sent, ...] = ()) -> None:
@@ -382,18 +382,18 @@ class Engine:
             return
         # The same plan has the same names whenever it comes: Horovod remembers 1024 of them.
         name, roots = f"deft.{self.number}.{assignment.plan.hash()[:8]}", self._observer.roots
-        config, opened, channel = self.task.config, self._pilot.links.opened, self.task.channel
-        how = merging(self._inner, config.merge, self.task.correction)
-        route = Route(channel, opened, name, config.deadline_s, how, self._correction)
+        task, opened = self.task, self._control.links.opened
+        how = merging(self._inner, task.config.merge, task.correction)
+        route = Route(task.reduction, opened, name, task.config.deadline_s, how, self._correction)
         planned = PlannedReducer(assignment.planned, assignment.plan, route, self.clock)
         planned.sent_before = sent or planned.sent_before
         slot_of = {id(member): slot for slot, member in enumerate(assignment.planned)}
         slots = [slot_of.get(id(member), -1) for member in self._observer.members]
         self._observer.collector.set_sink(planned.session, slots)
-        planned.prediction = prediction_of(self._inner, planned, roots, self.scales)
+        planned.correction = correction_of(self._inner, planned, roots, self.scales)
         self._installed.planned = planned
         self._installed.gates = gates_of(self._inner, planned, self._observer)
-        self._pilot.installed(planned)
+        self._control.installed(planned)
 
     def _drop_plan(self) -> None:
         self._observer.collector.set_sink(None, [])

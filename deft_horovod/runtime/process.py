@@ -60,7 +60,7 @@ class Reducing(Protocol):
         """Horovod is new."""
 
 
-class World:
+class Process:
     """The numbering of optimizers, the engines that are alive, who wants an answer of the job."""
 
     def __init__(self) -> None:
@@ -143,6 +143,6 @@ def _settle(one: Reducing | PlannedReducer, limit_s: float) -> None:
 
 
 @functools.cache
-def world() -> World:
-    """The world of this process."""
-    return World()
+def this_process() -> Process:
+    """What the optimizers of this process share."""
+    return Process()

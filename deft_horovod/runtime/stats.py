@@ -9,7 +9,7 @@ from deft_horovod.runtime.reduce.planned import PlannedReducer
 
 
 def step_stats(clock: StepClock, planned: PlannedReducer | None) -> dict[str, Any]:
-    """Everything ``stats()`` says about steps and links; docs/reference/metrics.md explains each number."""
+    """All that ``stats()`` says about steps and links; docs/reference/metrics.md explains it."""
     stats: dict[str, Any] = {
         "steps": clock.steps,
         **clock.medians(),

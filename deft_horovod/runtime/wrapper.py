@@ -22,7 +22,7 @@ from deft_horovod.plan import Plan
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.decide.planning import Task
 from deft_horovod.runtime.engine import Engine
-from deft_horovod.runtime.ranks.named_parameters import Member
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.reduce.in_flight import KEY
 from deft_horovod.runtime.reduce.late_updates import merged_apart
 from deft_horovod.runtime.reduce.scaler_call import scaler_call
@@ -50,7 +50,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     """Wraps a torch optimizer; made by :func:`deft_horovod.torch.DistributedOptimizer`."""
 
     inner: torch.optim.Optimizer
-    _members: tuple[Member, ...]
+    _members: tuple[NamedParameter, ...]
     _task: Task
     _passes_per_step: int
     _active: bool
@@ -58,7 +58,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def __init__(
         self,
         inner: torch.optim.Optimizer,
-        members: tuple[Member, ...],
+        members: tuple[NamedParameter, ...],
         task: Task,
         passes_per_step: int,
         active: bool,
@@ -134,27 +134,27 @@ class DistributedOptimizer(torch.optim.Optimizer):
     @property
     def op(self) -> Any:
         """The operation that combines the gradients of all ranks."""
-        return self._task.channel.op
+        return self._task.reduction.op
 
     @property
     def gradient_predivide_factor(self) -> float:
         """What gradients are divided by before they are summed, and multiplied by afterwards."""
-        return self._task.channel.predivide
+        return self._task.reduction.predivide
 
     @property
     def sparse_as_dense(self) -> bool:
         """Whether sparse gradients travel dense."""
-        return self._task.channel.sparse_as_dense
+        return self._task.reduction.sparse_as_dense
 
     @property
     def process_set(self) -> Any:
         """The ranks that gradients are averaged over."""
-        return self._task.channel.process_set
+        return self._task.reduction.process_set
 
     @property
     def _compression(self) -> Any:
         """As Horovod's own calls it."""
-        return self._task.channel.compression
+        return self._task.reduction.compression
 
     @property
     def _parameter_names(self) -> dict[torch.Tensor, str]:
@@ -309,7 +309,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         place = len(self.inner.param_groups) - 1
         added = self.inner.param_groups[-1]["params"]
         self._members = self._members + tuple(
-            Member(pair[0] if pair is not None else f"added.{place}.{j}", tensor)
+            NamedParameter(pair[0] if pair is not None else f"added.{place}.{j}", tensor)
             for j, (pair, tensor) in enumerate(zip(named, added, strict=True))
         )
 

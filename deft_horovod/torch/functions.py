@@ -9,7 +9,7 @@ from typing import Any
 import horovod.torch as stock
 import torch
 
-from deft_horovod.runtime.process import world
+from deft_horovod.runtime.process import this_process
 from deft_horovod.runtime.reduce.partial_update import options_of, update_only
 from deft_horovod.runtime.wrapper import DistributedOptimizer
 
@@ -19,14 +19,14 @@ def init(*args: Any, **kwargs: Any) -> None:
     fresh = not stock.is_initialized()
     stock.init(*args, **kwargs)
     if fresh:
-        world().renew()
+        this_process().renew()
 
 
 def shutdown() -> None:
     """Shuts Horovod down; see :func:`horovod.torch.shutdown`."""
-    world().leave()
+    this_process().leave()
     stock.shutdown()
-    world().renew()
+    this_process().renew()
 
 
 def join(device: int = -1) -> int:
@@ -34,7 +34,7 @@ def join(device: int = -1) -> int:
 
     Updates that are still on their way are applied first.
     """
-    engines = world().in_order()
+    engines = this_process().in_order()
     for engine in engines:
         engine.depart()
     last = int(stock.join(device))

@@ -16,10 +16,10 @@ from deft_horovod.errors import NotSupportedError, explain
 from deft_horovod.runtime import wrapper
 from deft_horovod.runtime.decide.planning import Task
 from deft_horovod.runtime.job_request import Purpose
-from deft_horovod.runtime.process import world
+from deft_horovod.runtime.process import this_process
 from deft_horovod.runtime.ranks.groups import Groups
 from deft_horovod.runtime.ranks.named_parameters import members_of
-from deft_horovod.runtime.ranks.reduction import Channel
+from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.reduce.coupling import is_partial, require_partial
 from deft_horovod.torch.surface import with_our_surface
 
@@ -72,8 +72,8 @@ def DistributedOptimizer(  # noqa: N802  # rule: stock signature
     _check(op, gradient_predivide_factor, backward_passes_per_step, process_set)
     members = members_of(optimizer.param_groups, arguments["named_parameters"])
     _require_init()  # as Horovod, after what is wrong with the arguments
-    channel = Channel(op, compression, gradient_predivide_factor, sparse_as_dense, process_set)
-    task = _task(settings, channel, Groups.parse(groups), optimizer)
+    reduction = Reduction(op, compression, gradient_predivide_factor, sparse_as_dense, process_set)
+    task = _task(settings, reduction, Groups.parse(groups), optimizer)
     adasum = op == stock.Adasum
     if adasum and stock.size() > 1:
         # Adasum reduces updates, not gradients: Horovod's optimizer does all of it.
@@ -90,16 +90,16 @@ def _stock_optimizer(optimizer: torch.optim.Optimizer, **arguments: Any) -> torc
 
 
 def _task(
-    settings: Config, channel: Channel, groups: Groups, optimizer: torch.optim.Optimizer
+    settings: Config, reduction: Reduction, groups: Groups, optimizer: torch.optim.Optimizer
 ) -> Task:
     """`auto` tries what cannot keep groups together, and updates parameters one by one; where that
     is asked for, or not possible, it means the policy that can."""
-    request = world().job_request
+    request = this_process().job_request
     purpose: Purpose = "train"
     if request is not None:
         settings, purpose = request.over_config(settings), request.purpose
     if purpose == "profile":
-        return Task(policies.get("stock"), settings, channel, groups, purpose)
+        return Task(policies.get("stock"), settings, reduction, groups, purpose)
     name = settings.policy
     if name == "auto" and groups.given:
         name = "bucket"
@@ -111,7 +111,7 @@ def _task(
                 "late: policy 'bucket'",
                 type(optimizer).__name__,
             )
-    task = Task(policies.get(name), settings, channel, groups, purpose)
+    task = Task(policies.get(name), settings, reduction, groups, purpose)
     _check_policy(task, optimizer)
     return task
 

@@ -17,7 +17,7 @@ from deft_horovod.cli.launch.python_command import PythonCommand
 from deft_horovod.cli.output import require_free
 from deft_horovod.config import Config
 from deft_horovod.errors import DeftError
-from deft_horovod.job.exit_report import Outcome
+from deft_horovod.job.exit_report import ExitReport
 
 
 @dataclass(frozen=True)
@@ -52,16 +52,16 @@ class Question:
             job = [*launcher(self.ranks or 1)]
             job += python.under(self.module, *options, "--folder", name)
             status = run_job(job, folder, quiet_stdout=self.as_json)
-            self._tell(python, status, Outcome.found(folder))
+            self._tell(python, status, ExitReport.found(folder))
 
-    def _tell(self, python: PythonCommand, status: int, outcome: Outcome | None) -> None:
+    def _tell(self, python: PythonCommand, status: int, outcome: ExitReport | None) -> None:
         """What happened; ends with the script's status unless all went well."""
         nothing = f"no {self.what} was written"
         if status == INTERRUPTED:
-            outcome = Outcome(INTERRUPTED, f"{python.name} was interrupted; {nothing}")
+            outcome = ExitReport(INTERRUPTED, f"{python.name} was interrupted; {nothing}")
         if outcome is None:
             died = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
-            outcome = Outcome(
+            outcome = ExitReport(
                 128 - status if status < 0 else status or 1,
                 f"{python.name} {died} and left no word; {nothing}",
             )

@@ -4,8 +4,8 @@ After US-Byte (Gao, Hu, Mashhadi, Jin, Xiao, Wu: "US-Byte: An Efficient Communic
 Scheduling Unequal-Sized Tensor Blocks in Distributed Deep Learning", IEEE TPDS 35(1), 2024,
 DOI 10.1109/TPDS.2023.3331372), algorithms 1 to 3, written from their rules. Units are bytes: the
 published code fits the cost of a byte and multiplies it by elements. Forward times are measured:
-those published were in proportion to the sizes of the gradients. See docs/guide/schedulers/usbyte.md for
-the rules and for what is our reading of them.
+those published were in proportion to the sizes of the gradients. The rules, and how we read them:
+docs/guide/schedulers/usbyte.md.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Prediction: the next gradients are computed where the parameters would be by now, had everything
+"""Correction: the next gradients are computed where the parameters would be by now, had everything
 that is in flight been applied already.
 
 A late update does harm because gradients are taken at parameters that lack it. So before forward
-the user's own optimizer takes one more step for each generation in flight, with an estimate of its
-gradient, and when the step ends these are taken back (see `Shadow`). At boundaries parameters have
-their true values, equal on all ranks.
+the user's own optimizer takes one more step for each generation in flight, with a guess of its
+gradient, and when the step ends these are taken back (see `Lookahead`). At boundaries parameters
+have their true values, equal on all ranks.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import horovod.torch as stock
 import torch
 from torch import nn
 
-from deft_horovod.runtime.correct.guesses import ESTIMATES, Arrived, Estimate
-from deft_horovod.runtime.correct.lookahead import Shadow
+from deft_horovod.runtime.correct.guesses import GUESSES, Arrived, Guess
+from deft_horovod.runtime.correct.lookahead import Lookahead
 from deft_horovod.runtime.measure.module_hook import ModuleHook
 from deft_horovod.runtime.reduce.gates import Hook
 from deft_horovod.runtime.reduce.loss_scale import LossScales
@@ -39,35 +39,35 @@ def possible(correction: str, roots: Sequence[nn.Module]) -> str:
     return correction if roots else "none"
 
 
-def prediction_of(
+def correction_of(
     inner: torch.optim.Optimizer,
     reducer: PlannedReducer,
     roots: Sequence[nn.Module],
     scales: LossScales,
-) -> Prediction | None:
+) -> Correction | None:
     """None: nothing is late, or it is not to be predicted."""
-    estimate = ESTIMATES.get(reducer.route.correction)
-    if estimate is None or not reducer.late:
+    guess = GUESSES.get(reducer.route.correction)
+    if guess is None or not reducer.late:
         return None
-    return Prediction(inner, reducer, estimate, roots, scales)
+    return Correction(inner, reducer, guess, roots, scales)
 
 
-class Prediction:
+class Correction:
     """Of one optimizer under one plan. Acts at the first forward of a step."""
 
     def __init__(
         self,
         inner: torch.optim.Optimizer,
         reducer: PlannedReducer,
-        estimate: Estimate,
+        guess: Guess,
         roots: Iterable[nn.Module],
         scales: LossScales,
     ) -> None:
         self._inner = inner
         self._reducer = reducer
-        self._estimate = estimate
+        self._guess = guess
         self._scales = scales
-        self._shadow = Shadow(inner)
+        self._lookahead = Lookahead(inner)
         self._slots = _predictable(reducer)
         self._own: dict[int, _Own] = {}  # by step
         self._arrived: dict[int, Arrived] = {}
@@ -81,7 +81,7 @@ class Prediction:
         for root in roots:
             self._handles += [
                 root.register_forward_pre_hook(Hook(self._before_forward)),
-                root.register_state_dict_post_hook(ModuleHook(self._shadow.correct)),
+                root.register_state_dict_post_hook(ModuleHook(self._lookahead.correct)),
                 root.register_load_state_dict_pre_hook(Hook(self.lift)),
             ]
 
@@ -107,7 +107,7 @@ class Prediction:
         """The updates of the boundary before `step` are done; these generations have begun and are
         not applied yet."""
         self._look_at_probe()
-        if self._estimate.looks_back:
+        if self._guess.looks_back:
             self._look_back()
         # These change in the middle of the next forward, when their gates open.
         held = self._reducer.members_of(due for due in self._reducer.boundary if due.gated)
@@ -124,11 +124,11 @@ class Prediction:
 
     def lift(self) -> None:
         """The true parameters again."""
-        self._shadow.lift()
+        self._lookahead.lift()
 
     def abandon(self) -> None:
         """As :meth:`close`, but others may have trained since."""
-        self._shadow.leave_what_changed()
+        self._lookahead.leave_what_changed()
         self.close()
 
     def close(self) -> None:
@@ -145,7 +145,7 @@ class Prediction:
         self._waits = False
         updates = [self._update(run, slots) for run, slots in self._flying]
         options, rate = options_of(self._inner), self._reducer.route.merging.rate
-        self._shadow.cast(
+        self._lookahead.cast(
             [
                 (update, faster(options, rate(last - first + 1)))
                 for update, ((first, last), _) in zip(updates, self._flying, strict=True)
@@ -154,14 +154,14 @@ class Prediction:
         )
 
     def _update(self, run: _Run, slots: Iterable[int]) -> dict[torch.Tensor, torch.Tensor]:
-        ranks, estimates = self._reducer.route.channel.process_set.size(), {}
+        ranks, guesses = self._reducer.route.reduction.process_set.size(), {}
         for slot in slots:
             own = self._own_of(run, slot)
             if own is not None:
-                guess = self._estimate.guess(own, self._arrived.get(slot), ranks)
+                guess = self._guess.guess(own, self._arrived.get(slot), ranks)
                 if guess is not None:
-                    estimates[self._reducer.members[slot].tensor] = guess
-        return estimates
+                    guesses[self._reducer.members[slot].tensor] = guess
+        return guesses
 
     def _own_of(self, run: _Run, slot: int) -> torch.Tensor | None:
         """This rank's part in a generation, as if all ranks had the same."""
@@ -174,8 +174,8 @@ class Prediction:
         route, share = self._reducer.route, 1.0
         if route.merging.mean:
             share /= len(steps)
-        if route.channel.op == stock.Sum:
-            share *= route.channel.process_set.size()
+        if route.reduction.op == stock.Sum:
+            share *= route.reduction.process_set.size()
         total = sum(parts[1:], parts[0]) * (self._factor.to(parts[0].device) * share)
         # An overflow is dropped when it arrives.
         return torch.nan_to_num_(total, 0.0, 0.0, 0.0) if self._scales.used else total

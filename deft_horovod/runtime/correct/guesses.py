@@ -24,7 +24,7 @@ class Arrived:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Guess:
     """One way to guess."""
 
     summary: str
@@ -45,22 +45,22 @@ def _own_and_previous(
 
 # `local`, `previous` and `own_and_previous` are SAPipe's `local`, `prev_sync` and `local_prev_sync`
 # (Chen et al., NeurIPS 2022, by its published code); the two others are ours.
-ESTIMATES: Final[Mapping[str, Estimate]] = MappingProxyType(
+GUESSES: Final[Mapping[str, Guess]] = MappingProxyType(
     {
-        "momentum": Estimate(
+        "momentum": Guess(
             "no gradient at all: the optimizer moves on by its momentum alone",
             lambda own, arrived, ranks: torch.zeros_like(own),  # noqa: ARG005
         ),
-        "previous": Estimate("all ranks do what they did last time", _previous, looks_back=True),
-        "own_share": Estimate(
+        "previous": Guess("all ranks do what they did last time", _previous, looks_back=True),
+        "own_share": Guess(
             "this rank's part, and nothing of the others",
             lambda own, arrived, ranks: own / ranks,  # noqa: ARG005
         ),
-        "local": Estimate(
+        "local": Guess(
             "the others do what this rank does",
             lambda own, arrived, ranks: own,  # noqa: ARG005
         ),
-        "own_and_previous": Estimate(
+        "own_and_previous": Guess(
             "this rank's part, and the others do what they did last time",
             _own_and_previous,
             looks_back=True,

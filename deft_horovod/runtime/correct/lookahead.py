@@ -1,4 +1,4 @@
-"""Shadow: parameters as they will be once what is in flight has been applied, and back again.
+"""Lookahead: parameters as they will be once what is in flight has been applied, and back again.
 
 After SAPipe's weight prediction (Chen et al., NeurIPS 2022; its published code takes one more step
 of the optimizer before forward and restores the weights after backward). The steps are those of the
@@ -24,7 +24,7 @@ from deft_horovod.runtime.reduce.partial_update import (
 Estimates = Mapping[torch.Tensor, torch.Tensor]  # of the gradient of a parameter
 
 
-class Shadow:
+class Lookahead:
     """At most one at a time: :meth:`cast` before forward, :meth:`lift` once backward is done."""
 
     def __init__(self, inner: torch.optim.Optimizer) -> None:

@@ -1,6 +1,6 @@
-"""The pilot of one optimizer: what runs next, and why.
+"""The control of one optimizer: what runs next, and why.
 
-It follows the course, takes the profile on the way, lets candidates be compared by all ranks, and
+It follows the phases, takes the profile on the way, lets candidates be compared by all ranks, and
 notices when steps or messages take longer than they did when the plan was made. Every decision is
 made from numbers that all ranks have, at a boundary that all ranks know.
 """
@@ -27,9 +27,10 @@ from deft_horovod.runtime.correct.correction import possible
 from deft_horovod.runtime.decide.drift import Drift
 from deft_horovod.runtime.decide.guard import Guard, guard_of
 from deft_horovod.runtime.decide.log_lines import lateness_text, verdict
-from deft_horovod.runtime.decide.phases import Course, Leg, choose, slowest
+from deft_horovod.runtime.decide.phases import Phase, Phases, choose, slowest
 from deft_horovod.runtime.decide.planning import Assignment, Task
 from deft_horovod.runtime.decide.rate_watch import RateWatch
+from deft_horovod.runtime.decide.replan_vote import ReplanVote, State
 from deft_horovod.runtime.decide.trial_results import comparison
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.job_request import Subject
@@ -37,10 +38,10 @@ from deft_horovod.runtime.links.links import Links
 from deft_horovod.runtime.measure.observer import Observer
 from deft_horovod.runtime.measure.profiler import Profiler
 from deft_horovod.runtime.measure.step_clock import StepClock
-from deft_horovod.runtime.process import world
+from deft_horovod.runtime.process import this_process
 from deft_horovod.runtime.ranks.agreement import Agreement, largest
 from deft_horovod.runtime.ranks.clock_offset import clock_offset
-from deft_horovod.runtime.ranks.named_parameters import Member
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.reduce.loss_scale import LossScales
 from deft_horovod.runtime.reduce.planned import PlannedReducer
 from deft_horovod.runtime.reduce.thrown_away import ThrownAway
@@ -50,26 +51,24 @@ _LOG: Final = logging.getLogger("deft_horovod")
 _REPORT_AFTER_STEPS: Final = 10  # with the final plan
 
 
-class Pilot:
+class Control:
     """Decides for one optimizer."""
 
     def __init__(self, task: Task, inner: torch.optim.Optimizer, scales: LossScales) -> None:
-        self.due = False  # whether a new plan is wanted at this boundary, on all ranks alike
-        self.links = Links(task.channel, task.config)
+        self.links = Links(task.reduction, task.config)
         self._whole_task = task
         self._inner = inner
         self._subject: Subject[Any] | None = None  # of the request of whoever runs the job
-        self._course = Course(task.policy.name, task.config, purpose=task.purpose)
+        self._phases = Phases(task.policy.name, task.config, purpose=task.purpose)
         self._drift = Drift(task.config.drift, task.config.drift_steps)
         self._profiler: Profiler | None = None
         self._profile: Profile | None = None  # of the members in `_profiled`
         self._memory = Memory()
         self._tried: dict[tuple[str, bool], Plan] = {}
-        self._profiled: tuple[Member, ...] = ()
+        self._profiled: tuple[NamedParameter, ...] = ()
         self._link: LinkCost | None = None  # seen in messages, without a profile
         self._plain = STOCK  # what stock Horovod's part is played by
-        self._asked = False
-        self._wants = False  # this rank wants everything to be measured again
+        self._vote = ReplanVote()
         self._steps_with_plan = 0
         self._reasons: Counter[str] = Counter()
         self._tracer: Tracer | None = None
@@ -80,24 +79,27 @@ class Pilot:
 
     # --- what runs now -----------------------------------------------------------------------
     @property
+    def due(self) -> bool:
+        """Whether a new plan is wanted at this boundary, on all ranks alike."""
+        return self._vote.due
+
+    @property
     def profile(self) -> Profile | None:
         """Of the parameters that are watched."""
         return self._profile
 
     @property
-    def leg(self) -> Leg:
-        """The current part of the course."""
-        return self._course.leg
+    def phase(self) -> Phase:
+        """The current one."""
+        return self._phases.phase
 
     @property
     def task(self) -> Task:
-        """The task as the current leg has it: another policy, or limits that are tighter."""
-        return self._task_of(self.leg)
-
-    def _task_of(self, leg: Leg) -> Task:
-        whole, sums = self._whole_task, leg.late and self._thrown_away.sums
-        now = narrowed(whole.config, leg.policy, late=leg.late, sums=sums)
-        name = self._plain if leg.policy == STOCK and self._measures else leg.policy
+        """The task as the current phase has it: another policy, or limits that are tighter."""
+        phase = self.phase
+        whole, sums = self._whole_task, phase.late and self._thrown_away.sums
+        now = narrowed(whole.config, phase.policy, late=phase.late, sums=sums)
+        name = self._plain if phase.policy == STOCK and self._measures else phase.policy
         return replace(whole, policy=self._memory.of(policies.get(name)), config=now)
 
     @property
@@ -111,14 +113,14 @@ class Pilot:
 
     @property
     def guard(self) -> Guard | None:
-        """Who judges the plan of this leg, if it may be late."""
+        """Who judges the plan of this phase, if it may be late."""
         task = self.task
         return self._guard if limits(task.policy.name, task.config).late else None
 
-    def view(self, observer: Observer) -> Callable[[Sequence[Member]], Profile]:
+    def view(self, observer: Observer) -> Callable[[Sequence[NamedParameter]], Profile]:
         """The profile of any members, as far as it is known."""
 
-        def profile_of(members: Sequence[Member]) -> Profile:
+        def profile_of(members: Sequence[NamedParameter]) -> Profile:
             if self._profile is None:
                 return observer.profile(members, self._link)
             place = {id(member): i for i, member in enumerate(self._profiled)}
@@ -133,7 +135,7 @@ class Pilot:
         config = self._whole_task.config
         self._guard = self._new_guard(agreement, observer)
         if config.trace and self._tracer is None:
-            file = world().trace_file(config.trace, stock.rank())
+            file = this_process().trace_file(config.trace, stock.rank())
             line = Line(stock.rank(), number)
             offset = clock_offset(agreement)
             self._tracer = Tracer(file.write, line, offset, config.trace_steps)
@@ -182,7 +184,7 @@ class Pilot:
         if self._profiler is not None:
             self._profiler.skip_step()
         if self._thrown_away.one_more(plan) and not self._whole_task.config.plan_file:
-            self.due = self._asked = True
+            self._vote.move(State.ASKED)
 
     def boundary(
         self,
@@ -198,12 +200,13 @@ class Pilot:
             self._profiler.end_boundary()
         if self._subject is not None:
             self._subject.step()
-        rate_changed = self._rate.step(late=self.leg.late)
+        rate_changed = self._rate.step(late=self.phase.late)
         self._steps_with_plan += 1
-        leg_over = self._course.step(clock.last_step_us)
-        settled = self.leg.kind == "settled"
+        phase_over = self._phases.step(clock.last_step_us)
+        settled = self.phase.kind == "settled"
         wants = self._settled(clock, planned) or changed or strays or self._has_learnt()
-        self._wants = self._wants or wants
+        if wants:
+            self._vote.want()
         wants = wants or (settled and rate_changed)
         if self._guard is not None and settled:
             self._guard.step()
@@ -212,17 +215,19 @@ class Pilot:
         asked = changed if planned is None else planned.take_attention()
         if planned is None and self._may_drift and self._steps_with_plan % self._drift.steps == 0:
             asked = agree().union([wants])[0] or asked
-        self._asked = self._asked or asked
-        self.due = self.due or leg_over or asked
+        if phase_over:
+            self._vote.move(State.PHASE_OVER)
+        if asked:
+            self._vote.move(State.ASKED)
         return wants
 
     def _settled(self, clock: StepClock, planned: PlannedReducer | None) -> bool:
         """Reports once what came out, and from then on looks for drift."""
         if self._steps_with_plan == _REPORT_AFTER_STEPS and self._may_drift and self._profile:
             plan = planned.plan if planned is not None else None
-            if stock.rank() == min(self._whole_task.channel.process_set.ranks):
+            if stock.rank() == min(self._whole_task.reduction.process_set.ranks):
                 step_us = clock.medians()["step_us"]
-                _LOG.warning("%s", verdict(self._profile, plan, step_us, self._course.trials))
+                _LOG.warning("%s", verdict(self._profile, plan, step_us, self._phases.trials))
         if not self._may_drift:
             return False
         before = self._drift.reason
@@ -234,7 +239,7 @@ class Pilot:
     @property
     def _may_drift(self) -> bool:
         """Whether there is a profile that may become outdated."""
-        measured = self.leg.kind == "settled" and self._profile is not None
+        measured = self.phase.kind == "settled" and self._profile is not None
         return measured and self._whole_task.purpose == "train"
 
     def _has_learnt(self) -> bool:
@@ -257,14 +262,10 @@ class Pilot:
     ) -> None:
         """Decides what comes next. All ranks are here, and nothing is in flight. `predicted`: late
         updates would be."""
-        self.due = False
-        asked, self._asked = self._asked, False
-        wants, self._wants = self._wants, False
         self._steps_with_plan = 0
         self._drift.restart()
-        # Whoever wants it asks in headers that are read a boundary later; a leg may end before.
-        again = any(agreement.union([wants]))
-        asked = asked or again
+        why = self._vote.count(agreement)
+        asked, again = why.asked, why.again
         # Where parameters are new nobody knows yet whether late updates would be predicted.
         turned = asked and not again and self._rate.agree(agreement, predicted=predicted)
         if turned:
@@ -277,59 +278,59 @@ class Pilot:
         if self.impatient:
             self._link = (self.links.cost(agreement, planned) if planned else None) or self._link
         elif not asked:
-            self._end_leg(agreement, planned)
+            self._end_phase(agreement, planned)
         elif turned and self._rate.calm:
-            self._course.try_late()
+            self._phases.try_late()
         elif again or turned:  # else all is known: only the guard's plan is another one
             self._restart(observer, self._whole_task.config.warmup_steps)
 
     def _follow_rate(self) -> None:
         self._whole_task = self._rate.task
-        self._course.config = self._whole_task.config
+        self._phases.config = self._whole_task.config
 
     def _restart(self, observer: Observer, steps_done: int) -> None:
         """Everything is measured again, stock Horovod first."""
-        self._course.restart(steps_done)
+        self._phases.restart(steps_done)
         self._profile = None
         self._profiler = None
         if not observer.members:
-            self._course.rest()  # until something trains
-        if self.leg.kind == "profile":
+            self._phases.rest()  # until something trains
+        if self.phase.kind == "profile":
             config = self._whole_task.config
             self._profiled = observer.members
             self._profiler = Profiler(
                 observer, self._inner, config.profile_warmup_steps, config.profile_steps
             )
 
-    def _end_leg(self, agreement: Agreement, planned: PlannedReducer | None) -> None:
-        self._reasons[f"end of {self.leg.kind}"] += 1
+    def _end_phase(self, agreement: Agreement, planned: PlannedReducer | None) -> None:
+        self._reasons[f"end of {self.phase.kind}"] += 1
         if self._profiler is not None:
             links = self.links.probe(agreement, self._profiled, halves=self._whole_task.splits)
             self._profile = self._profiler.profile(agreement, self._profiled, links)
             self._profiler = None
             if self._subject is not None and self._whole_task.purpose == "profile":
                 self._subject.take(self._profile, agreement)
-        if self.leg.kind == "trial" and planned is not None:
-            self._tried[self.leg.policy, self.leg.late] = planned.plan
-        self._course.end_trial()
-        if not self._course.undecided:
-            self._course.proceed()
+        if self.phase.kind == "trial" and planned is not None:
+            self._tried[self.phase.policy, self.phase.late] = planned.plan
+        self._phases.end_trial()
+        if not self._phases.undecided:
+            self._phases.proceed()
             return
-        times = self._course.trials
+        times = self._phases.trials
         of_ranks = agreement.gather(list(times.values()))
         whole = slowest([dict(zip(times, row, strict=True)) for row in of_ranks])
         min_gain = self._whole_task.config.min_gain
         chosen = choose(whole, min_gain)
         if self._subject is not None and self._profile is not None:
-            name, rounds = self._whole_task.policy.name, self._course.rounds
+            name, rounds = self._whole_task.policy.name, self._phases.rounds
             found = comparison(agreement, name, min_gain, rounds, self._tried, self._profile)
             self._subject.take(found, agreement)
-        self._course.settle(*chosen)
+        self._phases.settle(*chosen)
 
     # --- beginnings and ends -----------------------------------------------------------------
     def start(self, agreement: Agreement, observer: Observer) -> None:
         """The ranks have met. A profile from before (elastic training) is kept if all have it."""
-        if self._course.leg.kind != "profile":
+        if self._phases.phase.kind != "profile":
             return
         self._announce(observer)
         # Horovod's own calls know no bfloat16.
@@ -338,21 +339,21 @@ class Pilot:
         same = [id(m) for m in self._profiled] == [id(m) for m in observer.members]
         kept = self._profile if same else None
         # A worker that has just come has done none, and all have to be at the same place.
-        steps = int(*largest(agreement, [self._course.done]))
+        steps = int(*largest(agreement, [self._phases.done]))
         if any(agreement.union([kept is None])) or kept is None:
             self._restart(observer, steps)
             return
         links = self.links.probe(agreement, self._profiled, halves=self._whole_task.splits)
-        size = self._whole_task.channel.process_set.size()
+        size = self._whole_task.reduction.process_set.size()
         self._profile = kept.model_copy(update={"links": links, "size": size})
-        self._course.restart(steps)
-        self._course.proceed()
+        self._phases.restart(steps)
+        self._phases.proceed()
 
     def _announce(self, observer: Observer) -> None:
         """Somebody may want to know something of the job. All ranks have to end together, so all
         have to have it."""
-        request = world().job_request
-        everyone = self._whole_task.channel.process_set.size() == stock.size()
+        request = this_process().job_request
+        everyone = self._whole_task.reduction.process_set.size() == stock.size()
         tensors = [member.tensor for member in observer.members]
         if request is not None and self._subject is None and everyone and tensors:
             self._subject = request.subject(type(self._inner).__name__, tensors)
@@ -363,21 +364,22 @@ class Pilot:
         self._follow_rate()
         self._guard = self._new_guard(agreement, observer)
         task = self._whole_task
-        self._course.legs = (Leg("settled", task.policy.name, late=True),)
+        self._phases.phases = (Phase("settled", task.policy.name, late=True),)
         if not (task.config.plan_file or within(plan, limits(task.policy.name, task.config))):
-            self.due = self._wants = True
+            self._vote.want()
+            self._vote.move(State.PHASE_OVER)
 
     def rejoin(self, agreement: Agreement) -> None:
         """All ranks have come out of ``join()``, having run different numbers of steps."""
-        self.due = self._asked = False
-        counts = [self._course.steps, self._steps_with_plan]
+        self._vote.withdraw()
+        counts = [self._phases.steps, self._steps_with_plan]
         steps, self._steps_with_plan = map(int, largest(agreement, counts))
-        if self.leg.steps:
-            self.due = self._course.catch_up(steps)
+        if self.phase.steps and self._phases.catch_up(steps):
+            self._vote.move(State.PHASE_OVER)
 
     def forget(self, steps: int) -> None:
         """The ranks have to meet anew."""
-        self.due = self._asked = self._wants = False
+        self._vote.clear()
         self._steps_with_plan = 0
         self._drift.restart()
         self.links.close()
@@ -386,14 +388,14 @@ class Pilot:
         if self._profiler is not None:
             self._profiler.detach()
             self._profiler = None
-        self._course.restart(steps)
+        self._phases.restart(steps)
 
     def stats(self) -> dict[str, Any]:
-        """Where the job is on its course."""
+        """In which phase the job is, and why it planned anew."""
         return {
-            "phase": self.leg.kind,
-            "running": self.leg.policy,
+            "phase": self.phase.kind,
+            "running": self.phase.policy,
             "replans": dict(self._reasons),
             "accuracy": self._guard.stats() if self._guard is not None else None,
-            "trials_us": self._course.named_trials(),
+            "trials_us": self._phases.named_trials(),
         }

@@ -22,7 +22,7 @@ from deft_horovod.preserver.budget import budget
 from deft_horovod.preserver.cost import Gradients, affordable_turn, lateness
 from deft_horovod.preserver.judge import preserved
 from deft_horovod.preserver.judgement import Judgement
-from deft_horovod.runtime.measure.gradient_statistics import GradientWatch
+from deft_horovod.runtime.measure.gradient_statistics import GradientStatistics
 from deft_horovod.runtime.reduce.planned import PlannedReducer
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _IN_A_ROW: Final = 2
 class Guard:
     """`watch`: on the deciding rank."""
 
-    def __init__(self, budget: float, correction: str, watch: GradientWatch | None) -> None:
+    def __init__(self, budget: float, correction: str, watch: GradientStatistics | None) -> None:
         self.wants = False  # another plan
         self._budget = budget
         self._correction = correction
@@ -128,5 +128,5 @@ def guard_of(task: Task, correction: str, *, deciding: bool) -> Guard | None:
     late = limits(task.policy.name, task.config).late and not task.config.plan_file
     if allowed is None or not late or task.purpose != "train":
         return None
-    size, summed = task.channel.process_set.size(), task.channel.op == stock.Sum
-    return Guard(allowed, correction, GradientWatch(size, summed=summed) if deciding else None)
+    size, summed = task.reduction.process_set.size(), task.reduction.op == stock.Sum
+    return Guard(allowed, correction, GradientStatistics(size, summed=summed) if deciding else None)

@@ -1,4 +1,4 @@
-"""The course of a training job: which policy runs when, and what is measured on the way.
+"""The phases of a training job: which policy runs when, and what is measured on the way.
 
 A policy that needs nothing but a first impression runs from the second step on. One that plans from
 measurements starts with the stock way while the profile is taken; plans that are late on purpose
@@ -24,7 +24,7 @@ _CANDIDATES: Final = (STOCK, "bucket", "priority", _SYNCHRONOUS)
 
 
 @dataclass(frozen=True)
-class Leg:
+class Phase:
     """A run of steps with one policy."""
 
     kind: Literal["profile", "warmup", "trial", "settled"]
@@ -33,28 +33,28 @@ class Leg:
     steps: int = 0  # 0: to the end of training
 
 
-def itinerary(
+def planned_phases(
     policy: str, config: Config, steps_done: int, purpose: Purpose = "train"
-) -> tuple[Leg, ...]:
-    """The legs that lie ahead. After trials the last leg is still to be chosen."""
+) -> tuple[Phase, ...]:
+    """The phases that lie ahead. After trials the last phase is still to be chosen."""
     profiled = max(1, config.profile_warmup_steps) + config.profile_steps
     if purpose == "profile":
-        return (Leg("profile", STOCK, steps=profiled), Leg("settled", STOCK))
+        return (Phase("profile", STOCK, steps=profiled), Phase("settled", STOCK))
     if purpose == "train" and (not policies.get(policy).measures or config.plan_file):
-        return (Leg("settled", policy, late=bool(config.plan_file)),)
-    legs = [Leg("profile", STOCK, steps=profiled)]
+        return (Phase("settled", policy, late=bool(config.plan_file)),)
+    phases = [Phase("profile", STOCK, steps=profiled)]
     late = limits(policy, config).late
     wait = config.warmup_steps - steps_done - profiled
     if late and wait > 0 and purpose == "train":
-        legs.append(Leg("warmup", _SYNCHRONOUS, steps=wait))
+        phases.append(Phase("warmup", _SYNCHRONOUS, steps=wait))
     if purpose == "train" and policy != "auto":
-        return (*legs, Leg("settled", policy, late=late))
-    return (*legs, *_trial_legs(_candidates(policy, late), config))
+        return (*phases, Phase("settled", policy, late=late))
+    return (*phases, *_trial_phases(_candidates(policy, late), config))
 
 
-def _trial_legs(candidates: Iterable[tuple[str, bool]], config: Config) -> tuple[Leg, ...]:
+def _trial_phases(candidates: Iterable[tuple[str, bool]], config: Config) -> tuple[Phase, ...]:
     return config.trial_rounds * tuple(
-        Leg("trial", *who, steps=1 + config.trial_steps) for who in candidates
+        Phase("trial", *who, steps=1 + config.trial_steps) for who in candidates
     )
 
 
@@ -67,16 +67,16 @@ def _candidates(policy: str, late: bool) -> list[tuple[str, bool]]:
 
 
 @dataclass
-class Course:
+class Phases:
     """Where a job is on its way."""
 
     policy: str
     config: Config
-    legs: tuple[Leg, ...] = ()
-    done: int = 0  # steps before the first leg
+    phases: tuple[Phase, ...] = ()
+    done: int = 0  # steps before the first phase
     purpose: Purpose = "train"
     _place: int = 0
-    steps: int = 0  # in this leg
+    steps: int = 0  # in this phase
     _seen_us: list[float] = field(default_factory=list)
     _trials: dict[tuple[str, bool], list[list[float]]] = field(default_factory=dict)
 
@@ -84,9 +84,9 @@ class Course:
         self.restart(0)
 
     @property
-    def leg(self) -> Leg:
+    def phase(self) -> Phase:
         """The current one."""
-        return self.legs[self._place]
+        return self.phases[self._place]
 
     @property
     def trials(self) -> Mapping[tuple[str, bool], float]:
@@ -108,57 +108,59 @@ class Course:
         """Everything has to be measured again."""
         self.done = steps_done
         self._trials.clear()
-        self._begin(itinerary(self.policy, self.config, steps_done, self.purpose))
+        self._begin(planned_phases(self.policy, self.config, steps_done, self.purpose))
 
     def rest(self) -> None:
         """There is nothing to measure or to plan."""
-        self._begin((Leg("settled", STOCK),))
+        self._begin((Phase("settled", STOCK),))
 
     def try_late(self) -> None:
         """What runs takes turns with late updates, once gradients were looked at. Nothing else has
         changed, so nothing else is measured again."""
-        candidates = ((self.leg.policy, self.leg.late), (_SYNCHRONOUS, True))
+        candidates = ((self.phase.policy, self.phase.late), (_SYNCHRONOUS, True))
         for who in candidates:
             self._trials.pop(who, None)
-        looks = Leg("warmup", _SYNCHRONOUS, steps=_LOOKS)
-        self._begin((looks, *_trial_legs(candidates, self.config)))
+        looks = Phase("warmup", _SYNCHRONOUS, steps=_LOOKS)
+        self._begin((looks, *_trial_phases(candidates, self.config)))
 
-    def _begin(self, legs: tuple[Leg, ...]) -> None:
-        self.legs = legs
+    def _begin(self, phases: tuple[Phase, ...]) -> None:
+        self.phases = phases
         self._place = self.steps = 0
         self._seen_us.clear()
 
     def step(self, step_us: float) -> bool:
-        """A step has ended. True when its leg has ended with it."""
+        """A step has ended. True when its phase has ended with it."""
         self.steps += 1
-        if self.leg.kind == "trial" and self.steps > 1:  # the first one still fills the link
+        if self.phase.kind == "trial" and self.steps > 1:  # the first one still fills the link
             self._seen_us.append(step_us)
-        return self.steps == self.leg.steps
+        return self.steps == self.phase.steps
 
     def catch_up(self, steps: int) -> bool:
-        """Another rank has run so many steps of this leg. True if it is over."""
+        """Another rank has run so many steps of this phase. True if it is over."""
         self.steps = steps
-        return 0 < self.leg.steps <= steps
+        return 0 < self.phase.steps <= steps
 
     @property
     def undecided(self) -> bool:
         """Whether this is the last trial, so that somebody has to choose what comes next."""
-        return self.leg.kind == "trial" and self._place + 1 == len(self.legs)
+        return self.phase.kind == "trial" and self._place + 1 == len(self.phases)
 
     def end_trial(self) -> None:
-        """Books what the current leg has measured."""
-        if self.leg.kind == "trial":
-            self._trials.setdefault((self.leg.policy, self.leg.late), []).append([*self._seen_us])
+        """Books what the current phase has measured."""
+        if self.phase.kind == "trial":
+            self._trials.setdefault((self.phase.policy, self.phase.late), []).append(
+                [*self._seen_us]
+            )
         self._seen_us.clear()
 
     def proceed(self) -> None:
-        """On to the next leg."""
+        """On to the next phase."""
         self._place += 1
         self.steps = 0
 
     def settle(self, policy: str, late: bool) -> None:
         """The choice is made."""
-        self.legs = (*self.legs, Leg("settled", policy, late=late))
+        self.phases = (*self.phases, Phase("settled", policy, late=late))
         self.proceed()
 
 

@@ -23,8 +23,8 @@ from deft_horovod.runtime.job_request import Purpose
 from deft_horovod.runtime.measure.observer import Observer
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.groups import Groups
-from deft_horovod.runtime.ranks.named_parameters import Member, dtype_name
-from deft_horovod.runtime.ranks.reduction import Channel
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter, dtype_name
+from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.reduce.merging import merging
 
 
@@ -34,7 +34,7 @@ class Task:
 
     policy: Policy
     config: Config
-    channel: Channel
+    reduction: Reduction
     groups: Groups
     purpose: Purpose = "train"  # of the `World.job_request`
 
@@ -50,7 +50,7 @@ class Task:
 
     @property
     def correction(self) -> str:
-        """What is done about late updates; a name of `ESTIMATES`, or "none"."""
+        """What is done about late updates; a name of `GUESSES`, or "none"."""
         asked = self.config.correction
         return self.policy.correction if asked == "auto" else asked
 
@@ -65,12 +65,12 @@ class Assignment:
     """Who travels how."""
 
     plan: Plan | None
-    planned: tuple[Member, ...]
-    stock: tuple[Member, ...]
+    planned: tuple[NamedParameter, ...]
+    stock: tuple[NamedParameter, ...]
     judgement: Judgement | None = None  # where a guard watches over late updates
 
 
-def facts_of(members: Sequence[Member]) -> list[dict[str, Any]]:
+def facts_of(members: Sequence[NamedParameter]) -> list[dict[str, Any]]:
     """What has to be equal on all ranks about the parameters."""
     return [
         {
@@ -85,7 +85,10 @@ def facts_of(members: Sequence[Member]) -> list[dict[str, Any]]:
 
 
 def job_facts(
-    task: Task, inner: torch.optim.Optimizer, members: Sequence[Member], passes_per_step: int
+    task: Task,
+    inner: torch.optim.Optimizer,
+    members: Sequence[NamedParameter],
+    passes_per_step: int,
 ) -> dict[str, Any]:
     """What has to be equal on all ranks before anything travels."""
     return {
@@ -96,7 +99,7 @@ def job_facts(
         },
         "policy": task.policy.name,
         "config": task.config.model_dump(),
-        "channel": task.channel.facts(),
+        "reduction": task.reduction.facts(),
         "backward_passes_per_step": passes_per_step,
         "merging": asdict(merging(inner, task.config.merge, task.correction)),
         "correction": task.correction,
@@ -105,15 +108,15 @@ def job_facts(
     }
 
 
-def _plannable(task: Task, member: Member) -> bool:
+def _plannable(task: Task, member: NamedParameter) -> bool:
     return (
         task.policy.uses_executor
-        and task.channel.plannable
-        and task.channel.wire(dtype_name(member.tensor)) is not None
+        and task.reduction.plannable
+        and task.reduction.wire(dtype_name(member.tensor)) is not None
     )
 
 
-def _request(task: Task, members: Sequence[Member], profile: Profile) -> Request:
+def _request(task: Task, members: Sequence[NamedParameter], profile: Profile) -> Request:
     parameters = []
     for member in members:
         dtype = dtype_name(member.tensor)
@@ -122,7 +125,7 @@ def _request(task: Task, members: Sequence[Member], profile: Profile) -> Request
                 name=member.name,
                 elements=member.tensor.numel(),
                 dtype=dtype,
-                wire=task.channel.wire(dtype) or dtype,
+                wire=task.reduction.wire(dtype) or dtype,
                 device=member.tensor.device.type,
             )
         )
@@ -138,7 +141,7 @@ _Decision = tuple[Plan, Judgement | None]
 
 
 def _decide(
-    task: Task, members: Sequence[Member], profile: Profile, guard: Guard | None
+    task: Task, members: Sequence[NamedParameter], profile: Profile, guard: Guard | None
 ) -> _Decision:
     request = _request(task, members, profile)
     if guard is not None:
@@ -154,7 +157,7 @@ def assign(
     agreement: Agreement,
     task: Task,
     observer: Observer,
-    view: Callable[[Sequence[Member]], Profile],
+    view: Callable[[Sequence[NamedParameter]], Profile],
     guard: Guard | None = None,
 ) -> Assignment:
     """Decides on one rank, shares, verifies. All ranks call it at the same boundary.

@@ -108,7 +108,7 @@ class RateWatch:
     def _follow_ranks(self) -> None:
         """Elastic scripts fit the rate to the number of ranks: with fewer of them it falls, which
         says nothing of its schedule. Where it does not follow, it is its own highest soon."""
-        ranks = self._task.channel.process_set.size()
+        ranks = self._task.reduction.process_set.size()
         if ranks < self._ranks:
             self._shrunk *= ranks / self._ranks
             self._highest = [rate * ranks / self._ranks for rate in self._highest]

@@ -11,8 +11,8 @@ from deft_horovod.runtime.links.message_stream import Allowance
 from deft_horovod.runtime.links.probe import probe_links
 from deft_horovod.runtime.links.second_link import open_second_link
 from deft_horovod.runtime.ranks.agreement import Agreement
-from deft_horovod.runtime.ranks.named_parameters import Member
-from deft_horovod.runtime.ranks.reduction import Channel
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter
+from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.reduce.planned import PlannedReducer, open_link
 
 if TYPE_CHECKING:
@@ -25,22 +25,24 @@ _LARGEST_PROBE_BYTES: Final = 16 << 20
 class Links:
     """Opened when the ranks have met, by the names that plans use."""
 
-    def __init__(self, channel: Channel, config: Config) -> None:
+    def __init__(self, reduction: Reduction, config: Config) -> None:
         self.opened: Mapping[str, native.Link] = {}
-        self._channel = channel
+        self._reduction = reduction
         self._config = config
         self._number = 0
         self._probes = 0
 
-    def open(self, agreement: Agreement, number: int, members: Sequence[Member] = ()) -> None:
+    def open(
+        self, agreement: Agreement, number: int, members: Sequence[NamedParameter] = ()
+    ) -> None:
         """Ready to carry messages; `number` is that of the optimizer, `members` what it trains."""
         self._number = number
         self._probes = 0  # part of names: a rank that has just been started begins at 0
         devices = [member.tensor.device for member in members]
-        self.opened = {HOROVOD_LINK: open_link(self._channel, devices)}
+        self.opened = {HOROVOD_LINK: open_link(self._reduction, devices)}
         if self._config.second_interface:
             second = open_second_link(
-                self._channel, self._config.second_interface, self._config.deadline_s, agreement
+                self._reduction, self._config.second_interface, self._config.deadline_s, agreement
             )
             self.opened = {**self.opened, SECOND_LINK: second}
 
@@ -49,7 +51,7 @@ class Links:
         self.opened = {}
 
     def probe(
-        self, agreement: Agreement, members: Sequence[Member], *, halves: bool
+        self, agreement: Agreement, members: Sequence[NamedParameter], *, halves: bool
     ) -> tuple[LinkProfile, ...]:
         """What each link costs, measured now; with nothing else in flight. `halves`: also what
         reduce-scatters and all-gathers cost, on the one link that has them."""
@@ -60,8 +62,8 @@ class Links:
             budget_s=self._config.probe_s,
             deadline_s=self._config.deadline_s,
             largest_bytes=min(max(total, 1 << 16), _LARGEST_PROBE_BYTES),
-            rank=self._channel.process_set.rank(),
-            size=self._channel.process_set.size(),
+            rank=self._reduction.process_set.rank(),
+            size=self._reduction.process_set.size(),
             device=max(members, key=lambda m: m.tensor.numel()).tensor.device,
         )
         prefix = f"deft.{self._number}.probe.{self._probes}"

@@ -22,7 +22,7 @@ import torch.distributed
 from deft_horovod.errors import ConfigError, DeftError, NotSupportedError, explain
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.ranks.agreement import Agreement
-from deft_horovod.runtime.ranks.reduction import Channel
+from deft_horovod.runtime.ranks.reduction import Reduction
 
 # Torch annotates only part of what is there.
 _DISTRIBUTED: Final[Any] = torch.distributed
@@ -36,7 +36,7 @@ _SETTLE_S: Final = 5.0
 
 
 def open_second_link(
-    channel: Channel, interface: str, deadline_s: float, agreement: Agreement
+    reduction: Reduction, interface: str, deadline_s: float, agreement: Agreement
 ) -> native.C10dLink:
     """A link that reduces as the one through Horovod does. All ranks of the process set call it.
 
@@ -48,14 +48,14 @@ def open_second_link(
         DeftError: the ranks could not connect over the interface.
         WaitTimeoutError: a rank did not come.
     """
-    opening = _Opening(channel.process_set, interface, deadline_s, agreement)
+    opening = _Opening(reduction.process_set, interface, deadline_s, agreement)
     link = native.C10dLink(
         opening.group(),
         f"Gloo on {interface}",
-        sorted(channel.process_set.ranks),
-        average=channel.op == stock.Average,
-        prescale=channel.prescale,
-        postscale=channel.postscale,
+        sorted(reduction.process_set.ranks),
+        average=reduction.op == stock.Average,
+        prescale=reduction.prescale,
+        postscale=reduction.postscale,
     )
     atexit.register(_settle, weakref.ref(link))
     return link

@@ -17,14 +17,14 @@ import torch
 from deft_horovod.plan import Plan
 from deft_horovod.plan.contents import contents
 from deft_horovod.preserver.cost import Gradients
-from deft_horovod.runtime.ranks.named_parameters import Member
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 
 _PARAMETERS: Final = 64
 _ELEMENTS: Final = 4096  # of each
 _REMEMBERED: Final = 64  # steps
 
 
-class GradientWatch:
+class GradientStatistics:
     """Sums over steps, whatever plans ran in them."""
 
     def __init__(self, ranks: int, *, summed: bool) -> None:
@@ -40,7 +40,7 @@ class GradientWatch:
         self._steps: set[int] = set()
         self._counted = 0
 
-    def follow(self, members: Sequence[Member], plan: Plan) -> None:
+    def follow(self, members: Sequence[NamedParameter], plan: Plan) -> None:
         """Another plan runs from now on."""
         self._own.clear()
         self._average.clear()

@@ -13,7 +13,7 @@ from torch.utils.hooks import RemovableHandle
 from deft_horovod.runtime.measure.timestamps import Clock, Moment
 
 
-class GradientMoments:
+class GradientTimestamps:
     """The latest moment of each parameter that is on the clock's device, by index."""
 
     def __init__(self, tensors: Sequence[torch.Tensor], clock: Clock) -> None:

@@ -10,13 +10,15 @@ from deft_horovod.profile import LinkCost, Profile
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.measure.forward_watch import ForwardWatch
 from deft_horovod.runtime.ranks.agreement import Agreement
-from deft_horovod.runtime.ranks.named_parameters import Member
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 
 
 class Observer:
     """Watches those members of an optimizer that train: backward always, forward if asked to."""
 
-    def __init__(self, everyone: Sequence[Member], passes: int, watch_forward: bool) -> None:
+    def __init__(
+        self, everyone: Sequence[NamedParameter], passes: int, watch_forward: bool
+    ) -> None:
         self.everyone = tuple(everyone)
         self.members = tuple(m for m in self.everyone if m.tensor.requires_grad)
         self._frozen = [m.tensor for m in self.everyone if not m.tensor.requires_grad]
@@ -51,7 +53,7 @@ class Observer:
         self._last = self.collector.collected()
         self.collector.reset()
 
-    def outdated(self, everyone: Sequence[Member]) -> bool:
+    def outdated(self, everyone: Sequence[NamedParameter]) -> bool:
         """Whether other parameters train by now than those that are watched."""
         return (
             everyone is not self.everyone
@@ -64,27 +66,29 @@ class Observer:
         seen = set(self._last.sparse) if self._last is not None else set()
         return [i in seen for i in range(len(self.members))]
 
-    def strays(self, planned: Sequence[Member]) -> list[Member]:
+    def strays(self, planned: Sequence[NamedParameter]) -> list[NamedParameter]:
         """Sparse gradients of members that were dense so far, which no plan can carry."""
         carried = {id(m) for m in planned}
         sparse = zip(self.members, self.sparse(), strict=True)
         return [m for m, is_sparse in sparse if is_sparse and id(m) in carried]
 
-    def newcomers(self, everyone: Sequence[Member], agreement: Agreement) -> list[Member]:
+    def newcomers(
+        self, everyone: Sequence[NamedParameter], agreement: Agreement
+    ) -> list[NamedParameter]:
         """Members that train only by now, with a gradient on any rank; all ranks ask together."""
         known = {id(m.tensor) for m in self.members}
         new = [m for m in everyone if m.tensor.requires_grad and id(m.tensor) not in known]
         present = agreement.union([m.tensor.grad is not None for m in new])
         return [m for m, is_present in zip(new, present, strict=True) if is_present]
 
-    def gates(self, members: Sequence[Member]) -> list[nn.Module | None]:
+    def gates(self, members: Sequence[NamedParameter]) -> list[nn.Module | None]:
         """The module before whose call each of these members has to be updated."""
         if self._watch is None:
             return [None] * len(members)
         found = {id(m): gate for m, gate in zip(self.members, self._watch.gates, strict=True)}
         return [found.get(id(member)) for member in members]
 
-    def profile(self, members: Sequence[Member], link: LinkCost | None) -> Profile:
+    def profile(self, members: Sequence[NamedParameter], link: LinkCost | None) -> Profile:
         """The step that has just ended, as planning sees it; indices are those of `members`."""
         collected = self._last
         if collected is None:

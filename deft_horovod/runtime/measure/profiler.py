@@ -20,7 +20,7 @@ from torch import nn
 from deft_horovod.profile import LinkProfile, Profile, Tensor
 from deft_horovod.profile.aggregate import RankReport, aggregate
 from deft_horovod.runtime.extension import native
-from deft_horovod.runtime.measure.gradient_timestamps import GradientMoments
+from deft_horovod.runtime.measure.gradient_timestamps import GradientTimestamps
 from deft_horovod.runtime.measure.module_timer import ModuleTimer
 from deft_horovod.runtime.measure.observer import Observer
 from deft_horovod.runtime.measure.rank_report import rank_report
@@ -33,7 +33,7 @@ from deft_horovod.runtime.measure.step_record import (
 )
 from deft_horovod.runtime.measure.timestamps import Clock, HostClock, Moment, clock_for
 from deft_horovod.runtime.ranks.agreement import Agreement
-from deft_horovod.runtime.ranks.named_parameters import Member, dtype_name
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter, dtype_name
 
 # Beyond these, the oldest step is read and the oldest times are forgotten.
 _UNREAD_STEPS: Final = 64
@@ -62,7 +62,7 @@ class Profiler:
         self._boundaries = 0
         self._modules: tuple[nn.Module, ...] = ()
         self._timer: ModuleTimer | None = None
-        self._gradients: GradientMoments | None = None
+        self._gradients: GradientTimestamps | None = None
         self._unread: deque[StepRecord] = deque()
         self._times: deque[StepTimes] = deque(maxlen=_KEPT_STEPS)
         self._asked: Moment | None = None
@@ -116,7 +116,7 @@ class Profiler:
     def profile(
         self,
         agreement: Agreement,
-        members: Sequence[Member],
+        members: Sequence[NamedParameter],
         links: Sequence[LinkProfile] = (),
     ) -> Profile:
         """The profile of all ranks, the same on each; indices are those of `members`.
@@ -155,7 +155,7 @@ class Profiler:
         self._modules = tuple(dict.fromkeys(met))
         self._time_only(self._modules)
         if not isinstance(self._clock, HostClock):
-            self._gradients = GradientMoments(self._tensors, self._clock)
+            self._gradients = GradientTimestamps(self._tensors, self._clock)
             self._attached.append(self._gradients.detach)
 
     def _time_only(self, modules: Sequence[nn.Module]) -> None:
@@ -196,7 +196,7 @@ def _detach(attached: list[Callable[[], None]]) -> None:
     attached.clear()
 
 
-def tensors_of(members: Sequence[Member]) -> tuple[Tensor, ...]:
+def tensors_of(members: Sequence[NamedParameter]) -> tuple[Tensor, ...]:
     """The members as a profile names them."""
     return tuple(
         Tensor(

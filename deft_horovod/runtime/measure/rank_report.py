@@ -13,14 +13,14 @@ from deft_horovod.profile.aggregate import RankReport, StageTimes
 from deft_horovod.runtime.measure.observer import Observer
 from deft_horovod.runtime.measure.step_record import STAGES, StepTimes
 from deft_horovod.runtime.measure.timestamps import Times
-from deft_horovod.runtime.ranks.named_parameters import Member
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 
 
 def rank_report(
     rank: int,
     steps: Sequence[StepTimes],
     observer: Observer,
-    members: Sequence[Member],
+    members: Sequence[NamedParameter],
     modules: Sequence[nn.Module],
 ) -> RankReport:
     """The report of this rank; `modules` are those that were timed, indices are of `members`."""

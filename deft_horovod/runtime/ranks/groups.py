@@ -9,7 +9,7 @@ import torch
 from horovod.common.util import split_list
 
 from deft_horovod.errors import ConfigError, explain
-from deft_horovod.runtime.ranks.named_parameters import Member
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Groups:
             seen.add(id(tensor))
         return cls(tensors=tuple(tuple(group) for group in groups))
 
-    def of(self, members: Sequence[Member]) -> tuple[tuple[int, ...], ...]:
+    def of(self, members: Sequence[NamedParameter]) -> tuple[tuple[int, ...], ...]:
         """The groups as indices of these members; who is in no group travels alone or is fused."""
         if self.count:
             parts = split_list(list(range(len(members))), min(self.count, len(members)))

@@ -15,7 +15,7 @@ Groups = Sequence[dict[str, Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class Member:
+class NamedParameter:
     """One parameter and the name under which the ranks know it."""
 
     name: str
@@ -54,7 +54,7 @@ def _check_pairs(named: Sequence[Any]) -> None:
 
 def members_of(
     groups: Groups, named_parameters: Iterable[tuple[str, torch.Tensor]] | None
-) -> tuple[Member, ...]:
+) -> tuple[NamedParameter, ...]:
     """All parameters of the optimizer in its own order, each with its name.
 
     Raises:
@@ -62,7 +62,7 @@ def members_of(
     """
     if named_parameters is None:
         return tuple(
-            Member(f"allreduce.noname.{i}.{j}", tensor)  # Horovod's own words
+            NamedParameter(f"allreduce.noname.{i}.{j}", tensor)  # Horovod's own words
             for i, group in enumerate(groups)
             for j, tensor in enumerate(group["params"])
         )
@@ -85,7 +85,7 @@ def members_of(
             )
         )
     return tuple(
-        Member(names[id(tensor)], tensor) for group in groups for tensor in group["params"]
+        NamedParameter(names[id(tensor)], tensor) for group in groups for tensor in group["params"]
     )
 
 

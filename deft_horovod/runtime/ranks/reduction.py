@@ -11,7 +11,7 @@ from deft_horovod.base.parameter import WIRES
 
 
 @dataclass(frozen=True)
-class Channel:
+class Reduction:
     """Operation, scaling, compression and ranks of a reduction."""
 
     op: Any

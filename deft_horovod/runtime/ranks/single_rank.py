@@ -8,7 +8,7 @@ from typing import Any
 from deft_horovod.runtime.ranks.agreement import Agreement
 
 
-class Alone(Agreement):
+class SingleRank(Agreement):
     """The only rank: whatever it says is agreed."""
 
     def __init__(self) -> None:

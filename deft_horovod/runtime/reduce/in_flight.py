@@ -19,7 +19,7 @@ from deft_horovod.errors import DeftError, explain
 from deft_horovod.plan import Plan
 from deft_horovod.plan.rules import unit_elements
 from deft_horovod.runtime.ranks.agreement import Agreement
-from deft_horovod.runtime.ranks.named_parameters import Member
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.reduce.loss_scale import LossScales
 from deft_horovod.runtime.reduce.planned import PlannedReducer
 
@@ -115,7 +115,9 @@ class InFlight:
                 )
             ) from error
 
-    def members(self, everyone: Sequence[Member], size: int) -> tuple[Member, ...] | None:
+    def members(
+        self, everyone: Sequence[NamedParameter], size: int
+    ) -> tuple[NamedParameter, ...] | None:
         """The parameters it belongs to, in the plan's order; None: it does not fit this job."""
         by_name = {member.name: member for member in everyone}
         found = tuple(by_name.get(slot.name) for slot in self.plan.slots)
@@ -133,8 +135,8 @@ class InFlight:
 
 
 def agreed_members(
-    restored: InFlight | None, agreement: Agreement, everyone: Sequence[Member], size: int
-) -> tuple[Member, ...] | None:
+    restored: InFlight | None, agreement: Agreement, everyone: Sequence[NamedParameter], size: int
+) -> tuple[NamedParameter, ...] | None:
     """The parameters to go on with; None: nothing was loaded, or it is to be dropped, on all ranks
     alike."""
     some, lacking = agreement.union([restored is not None, restored is None])

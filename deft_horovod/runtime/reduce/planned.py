@@ -17,10 +17,10 @@ from deft_horovod.plan import Plan
 from deft_horovod.profile import LinkCost
 from deft_horovod.profile.link_cost import Sample, fit_link
 from deft_horovod.runtime.extension import native
-from deft_horovod.runtime.measure.gradient_statistics import GradientWatch
+from deft_horovod.runtime.measure.gradient_statistics import GradientStatistics
 from deft_horovod.runtime.measure.step_clock import StepClock
-from deft_horovod.runtime.ranks.named_parameters import Member
-from deft_horovod.runtime.ranks.reduction import Channel
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter
+from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.ranks.waits import Waiter
 from deft_horovod.runtime.reduce.merging import Merging, divide
 
@@ -53,24 +53,24 @@ class LateCorrection(Protocol):
 class Route:
     """How the messages of one optimizer travel, whatever the plan."""
 
-    channel: Channel
+    reduction: Reduction
     links: Mapping[str, native.Link]  # by the names that plans use
     prefix: str  # of message names
     deadline_s: float
     merging: Merging
-    correction: str  # a name of `ESTIMATES`, or "none"
+    correction: str  # a name of `GUESSES`, or "none"
 
 
-def open_link(channel: Channel, devices: Iterable[torch.device] = ()) -> native.Link:
+def open_link(reduction: Reduction, devices: Iterable[torch.device] = ()) -> native.Link:
     """The path through Horovod, which scales exactly as it does for its own optimizer.
 
     A Horovod without NCCL reads host memory alone: what is on one of these devices is staged there.
     """
     link = native.HorovodLink(
-        process_set_id=channel.process_set.process_set_id,
-        average=channel.op == stock.Average,
-        prescale=channel.prescale,
-        postscale=channel.postscale,
+        process_set_id=reduction.process_set.process_set_id,
+        average=reduction.op == stock.Average,
+        prescale=reduction.prescale,
+        postscale=reduction.postscale,
     )
     cuda = [device for device in devices if device.type == "cuda"]
     return native.StagedLink(link, cuda[0].index) if cuda and not stock.nccl_built() else link
@@ -101,7 +101,7 @@ class PlannedReducer:
 
     def __init__(
         self,
-        members: Sequence[Member],
+        members: Sequence[NamedParameter],
         plan: Plan,
         route: Route,
         clock: StepClock,
@@ -117,13 +117,13 @@ class PlannedReducer:
         self._attention = self._attention_next = False
         self.void_runs: set[_Run] = set()
         self._travel_again: set[_Run] = set()  # of these: nothing is lost with them
-        self.prediction: LateCorrection | None = None
-        self.watch: GradientWatch | None = None
+        self.correction: LateCorrection | None = None
+        self.watch: GradientStatistics | None = None
         self.boundary: list[native.Due] = []  # what was due at the latest one
         self.sent_before: tuple[Sent, ...] = (Sent(),) * len(plan.links)  # in cycles flushed
         self.dropped = 0  # generations that were thrown away
         self._records: deque[native.MessageRecord] = deque(maxlen=_KEPT_RECORDS)
-        process_set = route.channel.process_set
+        process_set = route.reduction.process_set
         self.session = native.Session(
             native.Plan(plan.model_dump()),
             [member.tensor for member in members],
@@ -139,7 +139,7 @@ class PlannedReducer:
         self.lift()
         self.session.close_step()
         dues = self.session.due()
-        for follower in (self.prediction, self.watch):
+        for follower in (self.correction, self.watch):
             if follower is not None:
                 follower.note_own(self.session.step, [m.tensor.grad for m in self.members])
         if self.late:
@@ -154,8 +154,8 @@ class PlannedReducer:
             self._drop_gradients(self.members_of(gated))
         # Gated messages may be planned for the next forward: only now can those leave.
         self.session.end_step()
-        if self.prediction is not None:
-            self.prediction.note_due([due for due in dues if not due.gated])
+        if self.correction is not None:
+            self.correction.note_due([due for due in dues if not due.gated])
         if hold_gated:
             return gated
         # Other ranks may hold these until the next forward: what they ask for counts then.
@@ -240,7 +240,7 @@ class PlannedReducer:
                 divide((self.members[slot].tensor for slot in merged), steps)
         return asked
 
-    def _show(self, watch: GradientWatch, dues: Iterable[native.Due]) -> None:
+    def _show(self, watch: GradientStatistics, dues: Iterable[native.Due]) -> None:
         """The averages of single steps."""
         pieces: dict[int, Counter[int]] = defaultdict(Counter)
         for due in dues:
@@ -258,13 +258,13 @@ class PlannedReducer:
     # --- between steps -----------------------------------------------------------------------
     def updated(self) -> None:
         """The updates of this boundary are done; what is still in flight can be predicted."""
-        if self.prediction is not None:
-            self.prediction.updated(self.session.alive(), self.session.step)
+        if self.correction is not None:
+            self.correction.updated(self.session.alive(), self.session.step)
 
     def lift(self) -> None:
         """Parameters have their true values from now on, not predicted ones."""
-        if self.prediction is not None:
-            self.prediction.lift()
+        if self.correction is not None:
+            self.correction.lift()
 
     def void(self, dues: Iterable[native.Due], step: int, *, kept: bool = False) -> None:
         """Of these generations, those that hold gradients of this step or later ones are thrown
@@ -320,8 +320,8 @@ class PlannedReducer:
     def abandon(self) -> None:
         """Its engine is gone, and nobody will take what is late: no guess may stay in the model.
         Messages go on, as other ranks may wait for them, and gates apply what they hold."""
-        if self.prediction is not None:
-            self.prediction.abandon()
+        if self.correction is not None:
+            self.correction.abandon()
 
     @property
     def idle(self) -> bool:
@@ -330,6 +330,6 @@ class PlannedReducer:
 
     def close(self) -> None:
         """Nothing more is sent. What is in flight keeps its own memory."""
-        if self.prediction is not None:
-            self.prediction.close()
+        if self.correction is not None:
+            self.correction.close()
         self.session.fail("the plan was replaced")

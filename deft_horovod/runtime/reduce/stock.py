@@ -21,8 +21,8 @@ from torch.autograd.graph import get_gradient_edge
 
 from deft_horovod.errors import DeftError, WaitTimeoutError, explain
 from deft_horovod.runtime.extension import native
-from deft_horovod.runtime.ranks.named_parameters import Member
-from deft_horovod.runtime.ranks.reduction import Channel
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter
+from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.ranks.waits import has_ended, limited, poll_until_done, require_horovod
 
 _LINKED: Final = (torch.float16, torch.float32, torch.float64)
@@ -86,16 +86,16 @@ class StockReducer:
 
     def __init__(
         self,
-        members: Sequence[Member],
-        channel: Channel,
+        members: Sequence[NamedParameter],
+        reduction: Reduction,
         prefix: str,
         deadline_s: float,
         groups: Sequence[Sequence[int]] = (),
     ) -> None:
         self._members = tuple(members)
         self._deadline_s = deadline_s
-        self._channel = channel
-        self._link = _link_of(channel)
+        self._reduction = reduction
+        self._link = _link_of(reduction)
         self._prefix = prefix
         self._groups = [tuple(group) for group in groups]
         self._group_of = {i: group for group in self._groups for i in group}
@@ -104,7 +104,7 @@ class StockReducer:
         self._made_up: set[int] = set()  # gradients that this rank did not have
 
     @property
-    def members(self) -> tuple[Member, ...]:
+    def members(self) -> tuple[NamedParameter, ...]:
         return self._members
 
     def send(self, index: int) -> None:
@@ -146,26 +146,26 @@ class StockReducer:
 
     def _enqueue(self, group: tuple[int, ...]) -> tuple[_Message, Any]:
         require_horovod()
-        channel = self._channel
+        reduction = self._reduction
         tensors = [self._members[i].tensor for i in group]
         for i, tensor in zip(group, tensors, strict=True):
             if tensor.grad is None:  # another rank may have one
                 tensor.grad = torch.zeros_like(tensor)
                 self._made_up.add(i)
         gradients = [_gradient(tensor) for tensor in tensors]
-        if gradients[0].is_sparse and not channel.sparse_as_dense:
+        if gradients[0].is_sparse and not reduction.sparse_as_dense:
             call = stock.sparse_allreduce_async(
-                gradients[0], self._name(group), channel.op, process_set=channel.process_set
+                gradients[0], self._name(group), reduction.op, process_set=reduction.process_set
             )
             return _CalledSparse(call), None
         dense = [_dense(g) for g in gradients]
-        wire, contexts = zip(*(channel.compression.compress(g) for g in dense), strict=True)
+        wire, contexts = zip(*(reduction.compression.compress(g) for g in dense), strict=True)
         return self._send(group, list(wire)), contexts
 
     def _send(self, group: tuple[int, ...], wire: list[torch.Tensor]) -> _Message:
-        channel, name, first = self._channel, self._name(group), wire[0]
-        scale = {"prescale_factor": channel.prescale, "postscale_factor": channel.postscale}
-        options = {"name": name, "op": channel.op, "process_set": channel.process_set, **scale}
+        reduction, name, first = self._reduction, self._name(group), wire[0]
+        scale = {"prescale_factor": reduction.prescale, "postscale_factor": reduction.postscale}
+        options = {"name": name, "op": reduction.op, "process_set": reduction.process_set, **scale}
         if group in self._groups:
             return _Called(stock.grouped_allreduce_async_(wire, **options))
         if self._link is not None and first.device.type == "cpu" and first.dtype in _LINKED:
@@ -176,7 +176,7 @@ class StockReducer:
         outputs = result if group in self._groups else [result]
         for i, output, context in zip(group, outputs, contexts or [None] * len(group), strict=True):
             tensor = self._members[i].tensor
-            average = self._channel.compression.decompress(output, context)
+            average = self._reduction.compression.decompress(output, context)
             gradient = _gradient(tensor)
             if gradient.is_sparse:
                 sparse = average if average.is_sparse else average.to_sparse()
@@ -201,15 +201,15 @@ class StockReducer:
             )
 
 
-def _link_of(channel: Channel) -> native.Link | None:
+def _link_of(reduction: Reduction) -> native.Link | None:
     """Our way into Horovod's queue, if it knows the operation."""
-    if channel.op not in (stock.Average, stock.Sum):
+    if reduction.op not in (stock.Average, stock.Sum):
         return None
     return native.HorovodLink(
-        process_set_id=channel.process_set.process_set_id,
-        average=channel.op == stock.Average,
-        prescale=channel.prescale,
-        postscale=channel.postscale,
+        process_set_id=reduction.process_set.process_set_id,
+        average=reduction.op == stock.Average,
+        prescale=reduction.prescale,
+        postscale=reduction.postscale,
     )
 
 

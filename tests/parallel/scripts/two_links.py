@@ -16,15 +16,15 @@ from deft_horovod.plan import Link, Plan
 from deft_horovod.policies import Request
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.extension import native
-from deft_horovod.runtime.ranks.reduction import Channel
+from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.ranks.waits import Waiter
 from tests.parallel.scripts.device import DEVICE
 
 NAMES = ("horovod", "second")
 
 
-def channel_of(op: Any = None, predivide: float = 1.0, process_set: Any = None) -> Channel:
-    return Channel(
+def reduction_of(op: Any = None, predivide: float = 1.0, process_set: Any = None) -> Reduction:
+    return Reduction(
         stock.Average if op is None else op,
         stock.Compression.none,
         predivide,

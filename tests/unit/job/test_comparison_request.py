@@ -4,7 +4,7 @@ import pytest
 
 from deft_horovod.config import Config
 from deft_horovod.job.comparison_request import ComparisonRequest
-from deft_horovod.runtime.decide.phases import Course
+from deft_horovod.runtime.decide.phases import Phases
 
 TURNS = {"trial_steps": 4, "trial_rounds": 2}
 
@@ -34,12 +34,12 @@ def test_as_many_steps_are_needed_as_the_course_takes(policy, late):
     asked = request(policy=policy)
     assert "3 to warm up, 5 to measure" in asked.needs
     config = asked.over_config(Config(**late))
-    course, steps, seen = Course(policy, config, purpose="compare"), 0, set()
-    while not (course.leg.kind == "trial" and course.undecided):
-        steps += course.leg.steps
-        seen.add((course.leg.policy, course.leg.late))
-        course.proceed()
-    steps += course.leg.steps
+    phases, steps, seen = Phases(policy, config, purpose="compare"), 0, set()
+    while not (phases.phase.kind == "trial" and phases.undecided):
+        steps += phases.phase.steps
+        seen.add((phases.phase.policy, phases.phase.late))
+        phases.proceed()
+    steps += phases.phase.steps
     assert asked.needed_steps == steps
     turns = 5 if policy == "auto" and late else 4 if policy == "auto" else 2
     assert steps == 3 + 5 + turns * 2 * (4 + 1)

@@ -6,7 +6,7 @@ import torch
 from deft_horovod.job.profile_request import ProfileRequest
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.job_request import FEWEST_WARMUP_STEPS, Answered
-from deft_horovod.runtime.ranks.single_rank import Alone
+from deft_horovod.runtime.ranks.single_rank import SingleRank
 
 PROFILE = Profile.assumed(1)
 
@@ -28,7 +28,7 @@ def test_the_script_ends_with_the_profile_of_its_only_optimizer():
     subject = request.subject("SGD", tensors(3, 4))
     assert not request.over
     with pytest.raises(Answered) as end:
-        subject.take(PROFILE, Alone())
+        subject.take(PROFILE, SingleRank())
     assert (end.value.code, request.over, delivered) == (0, True, [subject])
     assert isinstance(end.value, SystemExit)
     assert subject.gradient_bytes == 28
@@ -42,17 +42,17 @@ def test_the_largest_one_is_waited_for(first):
         "large": request.subject("B", tensors(9)),
     }
     if first == "small":
-        subjects["small"].take(PROFILE, Alone())
+        subjects["small"].take(PROFILE, SingleRank())
         assert delivered == []
     with pytest.raises(Answered):
-        subjects["large"].take(PROFILE, Alone())
+        subjects["large"].take(PROFILE, SingleRank())
     assert delivered == [subjects["large"]]
 
 
 def test_what_went_wrong_is_the_status():
     request, _ = asked(problem="the disk is full")
     with pytest.raises(Answered) as end:
-        request.subject("SGD", tensors(3)).take(PROFILE, Alone())
+        request.subject("SGD", tensors(3)).take(PROFILE, SingleRank())
     assert end.value.code == 1
 
 
@@ -60,7 +60,7 @@ def test_whoever_goes_on_is_told_again():
     request, delivered = asked()
     subject = request.subject("SGD", tensors(3))
     with pytest.raises(Answered):
-        subject.take(PROFILE, Alone())
+        subject.take(PROFILE, SingleRank())
     with pytest.raises(Answered):
         subject.step()
     assert len(delivered) == 1

@@ -1,6 +1,6 @@
 import gc
 
-from deft_horovod.runtime.process import World, world
+from deft_horovod.runtime.process import Process, this_process
 
 
 class FakeEngine:
@@ -22,18 +22,18 @@ class Peers:
 
 
 def test_numbers_count_up_in_each_process_set():
-    here, alone = World(), Peers()
+    here, alone = Process(), Peers()
     assert [here.take_number(set_id, alone) for set_id in (0, 0, 3, 0)] == [0, 1, 0, 2]
 
 
 def test_a_number_is_one_that_no_rank_has_used():
-    newcomer = World()
+    newcomer = Process()
     assert newcomer.take_number(0, Peers(5, 2)) == 5
     assert newcomer.take_number(0, Peers(6, 6)) == 6
 
 
 def test_after_a_reset_everything_begins_anew_but_numbers_go_on():
-    here, engine = World(), FakeEngine()
+    here, engine = Process(), FakeEngine()
     here.engines.add(engine)
     here.take_number(0, Peers())
     here.renew()
@@ -42,7 +42,7 @@ def test_after_a_reset_everything_begins_anew_but_numbers_go_on():
 
 
 def test_it_keeps_no_engine_alive():
-    here = World()
+    here = Process()
     here.engines.add(FakeEngine())
     gc.collect()
     here.renew()
@@ -50,4 +50,4 @@ def test_it_keeps_no_engine_alive():
 
 
 def test_there_is_one_a_process():
-    assert world() is world()
+    assert this_process() is this_process()

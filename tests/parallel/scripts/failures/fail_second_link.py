@@ -17,7 +17,7 @@ from deft_horovod.runtime.reduce.planned import open_link
 from tests.parallel.scripts.failures.failing import caught
 from tests.parallel.scripts.reporting import options, report
 from tests.parallel.scripts.training import Data, loss_of, mlp
-from tests.parallel.scripts.two_links import Trainer, channel_of
+from tests.parallel.scripts.two_links import Trainer, reduction_of
 
 STEPS = 4
 DEADLINE_S = 8.0
@@ -33,11 +33,11 @@ def _die(*_: Any) -> None:
 
 class _Job:
     def __init__(self, both: bool) -> None:
-        channel = channel_of()
-        agreement = Agreement(channel.process_set, DEADLINE_S)
-        second = open_second_link(channel, "lo", DEADLINE_S, agreement)
+        reduction = reduction_of()
+        agreement = Agreement(reduction.process_set, DEADLINE_S)
+        second = open_second_link(reduction, "lo", DEADLINE_S, agreement)
         self.model = mlp()
-        links = [open_link(channel), second] if both else [second]
+        links = [open_link(reduction), second] if both else [second]
         self.trainer = Trainer(self.model, links, "fail", DEADLINE_S)
         self._data = Data()
 

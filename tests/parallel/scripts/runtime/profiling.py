@@ -19,8 +19,8 @@ from deft_horovod.runtime.links.probe import probe_links
 from deft_horovod.runtime.measure.observer import Observer
 from deft_horovod.runtime.measure.profiler import Profiler
 from deft_horovod.runtime.ranks.agreement import Agreement
-from deft_horovod.runtime.ranks.named_parameters import Member
-from deft_horovod.runtime.ranks.reduction import Channel
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter
+from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.reduce.stock import StockReducer
 from tests.parallel.scripts.twins import main
 
@@ -68,13 +68,13 @@ class Job:
 
     def __post_init__(self) -> None:
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
-        self.members = tuple(Member(*pair) for pair in self.model.named_parameters())
+        self.members = tuple(NamedParameter(*pair) for pair in self.model.named_parameters())
         self.observer = Observer(self.members, 1, watch_forward=True)
         self.profiler = Profiler(self.observer, self.optimizer, 2, self.steps)
-        channel = Channel(
+        reduction = Reduction(
             stock.Average, stock.Compression.none, 1.0, False, stock.global_process_set
         )
-        self.reducer = StockReducer(self.members, channel, self.prefix, _DEADLINE_S)
+        self.reducer = StockReducer(self.members, reduction, self.prefix, _DEADLINE_S)
 
     def step(self, forward: Callable[[torch.Tensor], torch.Tensor]) -> None:
         self.optimizer.zero_grad()

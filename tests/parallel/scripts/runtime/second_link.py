@@ -29,7 +29,7 @@ from tests.parallel.scripts.training import (
     make_model,
 )
 from tests.parallel.scripts.twins import stock_of
-from tests.parallel.scripts.two_links import Trainer, channel_of
+from tests.parallel.scripts.two_links import Trainer, reduction_of
 
 _SIZES = (1, 2, 3, 7, 1023, 65537, 300_001)
 _DTYPES = (torch.float32, torch.float64, torch.float16)
@@ -37,10 +37,10 @@ _WAIT_S = 20.0
 _DEADLINE_S = 8.0
 
 
-def open_second(channel: Any = None, interface: str = "lo") -> Any:
-    channel = channel_of() if channel is None else channel
-    agreement = Agreement(channel.process_set, _DEADLINE_S)
-    return second_link.open_second_link(channel, interface, _DEADLINE_S, agreement)
+def open_second(reduction: Any = None, interface: str = "lo") -> Any:
+    reduction = reduction_of() if reduction is None else reduction
+    agreement = Agreement(reduction.process_set, _DEADLINE_S)
+    return second_link.open_second_link(reduction, interface, _DEADLINE_S, agreement)
 
 
 def _values(elements: int, dtype: torch.dtype, seed: int = 0) -> torch.Tensor:
@@ -70,8 +70,8 @@ def _send(link: Any, name: str, values: torch.Tensor) -> tuple[Any, torch.Tensor
 
 def case_equal_to_the_link_of_horovod() -> None:
     for op, predivide in ((stock.Average, 1.0), (stock.Sum, 1.0), (stock.Average, 3.0)):
-        channel = channel_of(op=op, predivide=predivide)
-        pair = open_link(channel), open_second(channel)
+        reduction = reduction_of(op=op, predivide=predivide)
+        pair = open_link(reduction), open_second(reduction)
         for dtype in _DTYPES:
             for elements in _SIZES:
                 what = f"{op}, {predivide}, {dtype}, {elements} elements"
@@ -90,7 +90,7 @@ def case_equal_to_the_link_of_horovod() -> None:
 
 
 def case_all_gather_and_broadcast_as_horovod() -> None:
-    pair = open_link(channel_of()), open_second()
+    pair = open_link(reduction_of()), open_second()
     for elements in _SIZES[3:]:
         begin, length = native.shard_of(elements, stock.rank(), stock.size())
         mine = _values(elements, torch.float32)[begin : begin + length].clone()
@@ -107,7 +107,7 @@ def case_all_gather_and_broadcast_as_horovod() -> None:
 
 def case_both_links_in_flight_at_once() -> None:
     """The last to be sent is on its way before anybody waits for the first."""
-    pair = open_link(channel_of()), open_second()
+    pair = open_link(reduction_of()), open_second()
     for round_number in range(3):
         values = [_values(100_000 + 7 * i, torch.float32, round_number) for i in range(20)]
         sent = [[_send(link, f"both.{i}", v) for i, v in enumerate(values)] for link in pair]
@@ -123,7 +123,7 @@ def _train(kind: str, steps: int = 12) -> None:
     theirs = stock_of(reference)
     for group in theirs.param_groups:
         group.update(lr=0.05, momentum=0.9, weight_decay=0.0)
-    trainer = Trainer(model, [open_link(channel_of()), open_second()], f"two.{kind}")
+    trainer = Trainer(model, [open_link(reduction_of()), open_second()], f"two.{kind}")
     data = Data(kind)
     for _ in range(steps):
         batch = data.next()
@@ -169,8 +169,8 @@ def case_only_some_of_the_ranks(sets: Sequence[Any] = ()) -> None:
     for number, process_set in enumerate(sets):
         if not process_set.included():
             continue
-        channel = channel_of(process_set=process_set)
-        link, root = open_second(channel), process_set.ranks[-1]
+        reduction = reduction_of(process_set=process_set)
+        link, root = open_second(reduction), process_set.ranks[-1]
         ticket, output = _send(link, f"set.{number}", torch.full((11,), float(stock.rank())))
         assert ticket.wait(_WAIT_S) == ""
         mean = sum(process_set.ranks) / len(process_set.ranks)

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from deft_horovod.cli.launch import script_request as module
-from deft_horovod.job.exit_report import Outcome
+from deft_horovod.job.exit_report import ExitReport
 from tests.unit.support.jobs import PROFILE, comparison, invoke, make_jobs
 
 COMMANDS = {"run": ("run",), "compare": ("compare", "-np", "2")}
@@ -64,9 +64,14 @@ def test_an_answer_that_is_there_is_kept_unless_told_otherwise(jobs, tmp_path, n
 @pytest.mark.parametrize(
     ("outcome", "status", "code", "message"),
     [
-        (Outcome(7, "train.py ended with status 7"), 7, 7, "ended with status 7"),
-        (Outcome(7, "train.py ended with status 7"), 1, 7, "ended with status 7"),  # of horovodrun
-        (Outcome(1, "13 are needed"), 0, 1, "13 are needed"),
+        (ExitReport(7, "train.py ended with status 7"), 7, 7, "ended with status 7"),
+        (
+            ExitReport(7, "train.py ended with status 7"),
+            1,
+            7,
+            "ended with status 7",
+        ),  # of horovodrun
+        (ExitReport(1, "13 are needed"), 0, 1, "13 are needed"),
         (None, 1, 1, "train.py ended with status 1 and left no word"),
         (None, 0, 1, "left no word"),
         (None, -9, 137, "was ended by signal 9"),

@@ -3,7 +3,7 @@ import copy
 import pytest
 import torch
 
-from deft_horovod.runtime.correct.lookahead import Shadow
+from deft_horovod.runtime.correct.lookahead import Lookahead
 from deft_horovod.runtime.reduce.partial_update import options_of
 
 OPTIMIZERS = {
@@ -49,14 +49,14 @@ def test_a_cast_moves_as_the_optimizer_would_and_is_undone_to_the_bit(name, step
     parameters, optimizer = trained(name, steps)
     before, state = values(parameters), copy.deepcopy(optimizer.state_dict())
     gradients = [p.grad for p in parameters]
-    shadow = Shadow(optimizer)
+    lookahead = Lookahead(optimizer)
     estimates = {p: g.clone() for p, g in zip(parameters, gradients, strict=True)}
-    shadow.cast([(estimates, options_of(optimizer))])
-    assert shadow.is_cast
+    lookahead.cast([(estimates, options_of(optimizer))])
+    assert lookahead.is_cast
     predicted = values(parameters)
     assert all(p.grad is g for p, g in zip(parameters, gradients, strict=True))
-    shadow.lift()
-    assert not shadow.is_cast
+    lookahead.lift()
+    assert not lookahead.is_cast
     assert same(values(parameters), before)
     assert torch.equal(
         torch.cat([t.flatten() for t in tensors_in(optimizer.state_dict())] or [torch.zeros(0)]),
@@ -92,10 +92,10 @@ def test_state_inside_of_containers_stays_what_it_is():
     optimizer = Nested([p], lr=0.1)
     p.grad = torch.ones(3)
     optimizer.step()
-    shadow, true = Shadow(optimizer), optimizer.state[p]["means"][0]
-    shadow.cast([({p: torch.full((3,), 5.0)}, options_of(optimizer))])
+    lookahead, true = Lookahead(optimizer), optimizer.state[p]["means"][0]
+    lookahead.cast([({p: torch.full((3,), 5.0)}, options_of(optimizer))])
     assert not torch.equal(p, torch.full((3,), 0.95))
-    shadow.lift()
+    lookahead.lift()
     assert optimizer.state[p]["means"][0] is true
     assert torch.equal(true, torch.full((3,), 0.5))
 
@@ -104,13 +104,13 @@ def test_a_state_dict_of_a_cast_is_corrected_without_lifting_it():
     model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     before = copy.deepcopy(model.state_dict())
-    shadow = Shadow(optimizer)
-    shadow.cast([({p: torch.ones_like(p) for p in model.parameters()}, options_of(optimizer))])
+    lookahead = Lookahead(optimizer)
+    lookahead.cast([({p: torch.ones_like(p) for p in model.parameters()}, options_of(optimizer))])
     predicted = values(model.parameters())
     state = model.state_dict(prefix="model.")
-    shadow.correct(model, state, "model.")
+    lookahead.correct(model, state, "model.")
     assert all(torch.equal(state["model." + name], value) for name, value in before.items())
-    assert shadow.is_cast
+    assert lookahead.is_cast
     assert same(values(model.parameters()), predicted)
 
 
@@ -118,11 +118,11 @@ def test_a_state_dict_of_a_cast_is_corrected_without_lifting_it():
 def test_two_updates_in_flight_are_two_steps(name):
     parameters, optimizer = trained(name, 2)
     first, second = ([torch.full_like(p, x) for p in parameters] for x in (0.3, -0.2))
-    shadow = Shadow(optimizer)
+    lookahead = Lookahead(optimizer)
     options = options_of(optimizer)
-    shadow.cast([(dict(zip(parameters, g, strict=True)), options) for g in (first, second)])
+    lookahead.cast([(dict(zip(parameters, g, strict=True)), options) for g in (first, second)])
     predicted = values(parameters)
-    shadow.lift()
+    lookahead.lift()
     for gradients in (first, second):
         for p, g in zip(parameters, gradients, strict=True):
             p.grad = g
@@ -134,8 +134,8 @@ def test_two_updates_in_flight_are_two_steps(name):
 def test_parameters_that_are_not_late_stay_where_they_are(name):
     parameters, optimizer = trained(name, 2)
     before = values(parameters)
-    shadow = Shadow(optimizer)
-    shadow.cast([({parameters[1]: torch.ones(5)}, options_of(optimizer))])
+    lookahead = Lookahead(optimizer)
+    lookahead.cast([({parameters[1]: torch.ones(5)}, options_of(optimizer))])
     after = values(parameters)
     assert torch.equal(after[0], before[0])
     assert torch.equal(after[2], before[2])
@@ -144,33 +144,33 @@ def test_parameters_that_are_not_late_stay_where_they_are(name):
 
 def test_a_second_cast_begins_from_the_true_values():
     parameters, optimizer = trained("momentum", 2)
-    shadow = Shadow(optimizer)
+    lookahead = Lookahead(optimizer)
     update = {parameters[0]: torch.ones(3)}, options_of(optimizer)
-    shadow.cast([update])
+    lookahead.cast([update])
     once = values(parameters)
-    shadow.cast([update])
+    lookahead.cast([update])
     assert same(values(parameters), once)
 
 
 def test_what_others_have_written_to_stays():
     parameters, optimizer = trained("sgd", 2)
     true = values(parameters)
-    shadow = Shadow(optimizer)
-    shadow.cast([({p: torch.ones_like(p) for p in parameters}, options_of(optimizer))])
+    lookahead = Lookahead(optimizer)
+    lookahead.cast([({p: torch.ones_like(p) for p in parameters}, options_of(optimizer))])
     with torch.no_grad():
         parameters[1].fill_(7.0)
-    shadow.leave_what_changed()
-    shadow.lift()
-    assert not shadow.is_cast
+    lookahead.leave_what_changed()
+    lookahead.lift()
+    assert not lookahead.is_cast
     assert same(values(parameters), [true[0], torch.full((5,), 7.0), true[2]])
 
 
 def test_nothing_in_flight_is_no_cast():
     _, optimizer = trained("adamw", 1)
-    shadow = Shadow(optimizer)
-    shadow.cast([])
-    assert not shadow.is_cast
-    shadow.lift()
+    lookahead = Lookahead(optimizer)
+    lookahead.cast([])
+    assert not lookahead.is_cast
+    lookahead.lift()
 
 
 def test_a_step_that_fails_leaves_everything_as_it_was():
@@ -179,7 +179,7 @@ def test_a_step_that_fails_leaves_everything_as_it_was():
     state = optimizer.state[parameters[0]]
     before = state["exp_avg"].clone()
     with pytest.raises(TypeError):
-        Shadow(optimizer).cast([({parameters[0]: torch.ones(3)}, [{"lr": "?"}])])
+        Lookahead(optimizer).cast([({parameters[0]: torch.ones(3)}, [{"lr": "?"}])])
     assert same(values(parameters), true)
     assert optimizer.state[parameters[0]] is state
     assert torch.equal(state["exp_avg"], before)

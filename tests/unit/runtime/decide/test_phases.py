@@ -1,4 +1,4 @@
-"""The course of a job: legs follow each other, trials are compared, the choice is by rule."""
+"""The phases of a job: they follow each other, trials are compared, the choice is by rule."""
 
 import pytest
 from hypothesis import given
@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 from deft_horovod import policies
 from deft_horovod.comparison import STOCK
 from deft_horovod.config import Config
-from deft_horovod.runtime.decide.phases import Course, Leg, choose, itinerary, limits, slowest
+from deft_horovod.runtime.decide.phases import (
+    Phase,
+    Phases,
+    choose,
+    limits,
+    planned_phases,
+    slowest,
+)
 
 MEASURED = [name for name, policy in policies.registry().items() if policy.measures]
 DIRECT = [name for name, policy in policies.registry().items() if not policy.measures]
@@ -27,12 +34,12 @@ options = st.fixed_dictionaries(
 
 @pytest.mark.parametrize("policy", DIRECT)
 def test_a_policy_that_measures_nothing_runs_at_once(policy):
-    assert itinerary(policy, Config(), 0) == (Leg("settled", policy),)
+    assert planned_phases(policy, Config(), 0) == (Phase("settled", policy),)
 
 
 def test_a_plan_from_a_file_runs_at_once_and_as_late_as_it_says():
     config = Config(plan_file="plan.json")
-    assert itinerary("auto", config, 0) == (Leg("settled", "auto", late=True),)
+    assert planned_phases("auto", config, 0) == (Phase("settled", "auto", late=True),)
 
 
 @given(st.sampled_from(MEASURED), options, st.integers(0, 30))
@@ -40,46 +47,46 @@ def test_the_profile_comes_first_and_nothing_is_late_before_the_warm_up_is_over(
     policy, given_options, done
 ):
     config = Config(**given_options)
-    legs = itinerary(policy, config, done)
-    assert legs[0].kind == "profile"
-    assert legs[0].policy == STOCK
+    phases = planned_phases(policy, config, done)
+    assert phases[0].kind == "profile"
+    assert phases[0].policy == STOCK
     steps = done
-    for leg in legs:
-        if leg.late:
+    for phase in phases:
+        if phase.late:
             assert limits(policy, config).late
             assert steps >= config.warmup_steps
-        steps += leg.steps
-    assert all(leg.steps > 0 for leg in legs[:-1])
+        steps += phase.steps
+    assert all(phase.steps > 0 for phase in phases[:-1])
 
 
 @given(options, st.floats(1, 1e6))
 def test_walking_the_course_of_auto_tries_every_candidate_as_often(given_options, step_us):
     config = Config(**given_options)
-    course = Course("auto", config)
+    phases = Phases("auto", config)
     seen = {}
-    while course.leg.kind != "settled":
-        for step in range(course.leg.steps):
-            assert course.step(step_us) == (step == course.leg.steps - 1)
-        if course.leg.kind == "trial":
-            key = (course.leg.policy, course.leg.late)
-            seen[key] = seen.get(key, 0) + course.leg.steps - 1
-        course.end_trial()
-        if course.undecided:
-            assert set(course.trials) == set(seen)
+    while phases.phase.kind != "settled":
+        for step in range(phases.phase.steps):
+            assert phases.step(step_us) == (step == phases.phase.steps - 1)
+        if phases.phase.kind == "trial":
+            key = (phases.phase.policy, phases.phase.late)
+            seen[key] = seen.get(key, 0) + phases.phase.steps - 1
+        phases.end_trial()
+        if phases.undecided:
+            assert set(phases.trials) == set(seen)
             assert set(seen.values()) == {config.trial_rounds * config.trial_steps}
-            course.settle(*choose(course.trials, config.min_gain))
+            phases.settle(*choose(phases.trials, config.min_gain))
         else:
-            course.proceed()
-    assert course.leg == Leg("settled", STOCK)  # all take the same time, so nothing is gained
-    assert not course.step(step_us)
+            phases.proceed()
+    assert phases.phase == Phase("settled", STOCK)  # all take the same time, so nothing is gained
+    assert not phases.step(step_us)
 
 
 def test_a_rank_that_has_left_early_catches_up():
-    course = Course(MEASURED[0], Config(profile_warmup_steps=2, profile_steps=3))
-    course.step(1.0)
-    assert not course.catch_up(4)
-    assert course.step(1.0)
-    assert course.catch_up(7)
+    phases = Phases(MEASURED[0], Config(profile_warmup_steps=2, profile_steps=3))
+    phases.step(1.0)
+    assert not phases.catch_up(4)
+    assert phases.step(1.0)
+    assert phases.catch_up(7)
 
 
 times = st.dictionaries(
@@ -110,26 +117,26 @@ def test_a_step_is_as_slow_as_its_slowest_rank():
 @pytest.mark.parametrize("policy", ["stock", "auto", MEASURED[0]])
 def test_whoever_wants_a_profile_only_stays_with_stock_horovod(policy: str) -> None:
     config = Config(profile_warmup_steps=2, profile_steps=3, warmup_steps=50, max_delay=1)
-    course = Course(policy, config, purpose="profile")
-    assert course.leg == Leg("profile", STOCK, steps=5)
-    assert [course.step(1.0) for _ in range(5)] == [False, False, False, False, True]
-    course.proceed()
-    assert course.leg == Leg("settled", STOCK)
-    course.restart(0)
-    assert course.leg.kind == "profile"
+    phases = Phases(policy, config, purpose="profile")
+    assert phases.phase == Phase("profile", STOCK, steps=5)
+    assert [phases.step(1.0) for _ in range(5)] == [False, False, False, False, True]
+    phases.proceed()
+    assert phases.phase == Phase("settled", STOCK)
+    phases.restart(0)
+    assert phases.phase.kind == "profile"
 
 
-def walked(course, step_us):
+def walked(phases, step_us):
     """To the end of its trials; what ran on the way."""
     seen = []
     while True:
-        seen.append((course.leg.kind, course.leg.policy, course.leg.late))
-        for _ in range(course.leg.steps):
-            course.step(step_us)
-        course.end_trial()
-        if course.undecided:
+        seen.append((phases.phase.kind, phases.phase.policy, phases.phase.late))
+        for _ in range(phases.phase.steps):
+            phases.step(step_us)
+        phases.end_trial()
+        if phases.undecided:
             return seen
-        course.proceed()
+        phases.proceed()
 
 
 @given(options, st.sampled_from(["stock", "bucket", "least_stale"]))
@@ -137,16 +144,16 @@ def test_late_updates_are_tried_against_what_runs_once_gradients_were_looked_at(
     given_options, running
 ):
     config = Config(**{**given_options, "max_delay": None, "max_merge": None})
-    course = Course("auto", config)
-    walked(course, 100.0)
-    course.settle(running, late=False)
-    before = {**course.trials}
-    course.try_late()
-    assert (course.leg.kind, course.leg.late) == ("warmup", False)
-    assert course.leg.steps >= 20
-    seen = walked(course, 50.0)
+    phases = Phases("auto", config)
+    walked(phases, 100.0)
+    phases.settle(running, late=False)
+    before = {**phases.trials}
+    phases.try_late()
+    assert (phases.phase.kind, phases.phase.late) == ("warmup", False)
+    assert phases.phase.steps >= 20
+    seen = walked(phases, 50.0)
     tried = [("trial", running, False), ("trial", "least_stale", True)]
     assert seen[1:] == tried * config.trial_rounds
     # The others have the times that they had.
     fresh = {(running, False): 50.0, ("least_stale", True): 50.0}
-    assert course.trials == {**before, **fresh}
+    assert phases.trials == {**before, **fresh}

@@ -13,8 +13,8 @@ from deft_horovod.preserver.judgement import Judgement
 from deft_horovod.runtime.decide.planning import Task, assign, facts_of
 from deft_horovod.runtime.measure.observer import Observer
 from deft_horovod.runtime.ranks.groups import Groups
-from deft_horovod.runtime.ranks.named_parameters import Member, dtype_name
-from deft_horovod.runtime.ranks.reduction import Channel
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter, dtype_name
+from deft_horovod.runtime.ranks.reduction import Reduction
 
 
 class Echo:
@@ -38,12 +38,12 @@ class Echo:
 
 
 def task(policy="bucket", compression=stock.Compression.none, op=stock.Average):
-    channel = Channel(op, compression, 1.0, False, stock.global_process_set)
-    return Task(policies.get(policy), Config(), channel, Groups())
+    reduction = Reduction(op, compression, 1.0, False, stock.global_process_set)
+    return Task(policies.get(policy), Config(), reduction, Groups())
 
 
 def observed(*tensors):
-    members = [Member(f"p{i}", nn.Parameter(tensor)) for i, tensor in enumerate(tensors)]
+    members = [NamedParameter(f"p{i}", nn.Parameter(tensor)) for i, tensor in enumerate(tensors)]
     return Observer(members, 1, watch_forward=False)
 
 
@@ -94,7 +94,7 @@ class Fails:
 
 def test_a_policy_that_fails_stops_every_rank():
     given = task()
-    broken = Task(Fails(), given.config, given.channel, given.groups)
+    broken = Task(Fails(), given.config, given.reduction, given.groups)
     with pytest.raises(ZeroDivisionError):
         made_of(Echo(), broken, observed(torch.ones(3)))
     with pytest.raises(PlanError, match="could not make a plan") as caught:
@@ -115,8 +115,8 @@ def test_compression_is_a_wire_of_the_plan():
 
 
 def test_facts_about_parameters():
-    frozen = Member("b", torch.ones((), dtype=torch.bfloat16))
-    assert facts_of([Member("a", nn.Parameter(torch.ones(2, 3))), frozen]) == [
+    frozen = NamedParameter("b", torch.ones((), dtype=torch.bfloat16))
+    assert facts_of([NamedParameter("a", nn.Parameter(torch.ones(2, 3))), frozen]) == [
         {"name": "a", "shape": [2, 3], "dtype": "float32", "device": "cpu", "trains": True},
         {"name": "b", "shape": [], "dtype": "bfloat16", "device": "cpu", "trains": False},
     ]

@@ -18,10 +18,10 @@ from tests.unit.support.solo import Solo, as_ranks
 
 
 def task_of(policy="auto", purpose="train", **options):
-    return Task(policies.get(policy), Config(**options), channel_of(2), None, purpose)
+    return Task(policies.get(policy), Config(**options), reduction_of(2), None, purpose)
 
 
-def channel_of(ranks):
+def reduction_of(ranks):
     return SimpleNamespace(process_set=SimpleNamespace(size=lambda: ranks))
 
 
@@ -38,8 +38,10 @@ class Training:
     def __init__(self, *rates, agreement=None, ranks=2, **fields):
         self.optimizer = optimizer_of(*rates, **fields)
         self.ranks = ranks
-        channel = SimpleNamespace(process_set=SimpleNamespace(size=lambda: self.ranks))
-        self.watch = RateWatch(self.optimizer, replace(task_of(), channel=channel), LossScales())
+        reduction = SimpleNamespace(process_set=SimpleNamespace(size=lambda: self.ranks))
+        self.watch = RateWatch(
+            self.optimizer, replace(task_of(), reduction=reduction), LossScales()
+        )
         self.agreement = agreement or Solo()
         self.asked = 0
 

@@ -6,14 +6,14 @@ import pytest
 import torch
 
 from deft_horovod.plan import Bucket, Slot
-from deft_horovod.runtime.measure.gradient_statistics import GradientWatch
-from deft_horovod.runtime.ranks.named_parameters import Member
+from deft_horovod.runtime.measure.gradient_statistics import GradientStatistics
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 
 RANKS = 3
 
 
 def members_of(*sizes):
-    return [Member(f"p{i}", torch.zeros(size)) for i, size in enumerate(sizes)]
+    return [NamedParameter(f"p{i}", torch.zeros(size)) for i, size in enumerate(sizes)]
 
 
 def plan_of(members, cuts):
@@ -29,7 +29,7 @@ def plan_of(members, cuts):
 
 
 def watch_of(members, cuts=1, *, summed=False):
-    watch = GradientWatch(RANKS, summed=summed)
+    watch = GradientStatistics(RANKS, summed=summed)
     watch.follow(members, plan_of(members, cuts))
     return watch
 

@@ -3,7 +3,7 @@ import itertools
 import torch
 from torch import nn
 
-from deft_horovod.runtime.measure.gradient_timestamps import GradientMoments
+from deft_horovod.runtime.measure.gradient_timestamps import GradientTimestamps
 
 
 class CountingClock:
@@ -24,7 +24,7 @@ def chain():
 
 def test_each_gradient_leaves_a_moment_in_the_order_of_backward():
     model, tensors = chain()
-    moments = GradientMoments(tensors, CountingClock())
+    moments = GradientTimestamps(tensors, CountingClock())
     model(torch.ones(1, 2)).sum().backward()
     assert moments.take() == {1: 0, 0: 1}
     assert moments.take() == {}
@@ -33,7 +33,7 @@ def test_each_gradient_leaves_a_moment_in_the_order_of_backward():
 
 def test_of_several_passes_the_last_one_counts():
     model, tensors = chain()
-    moments = GradientMoments(tensors, CountingClock())
+    moments = GradientTimestamps(tensors, CountingClock())
     for _ in range(2):
         model(torch.ones(1, 2)).sum().backward()
     assert moments.take() == {1: 2, 0: 3}
@@ -42,7 +42,7 @@ def test_of_several_passes_the_last_one_counts():
 
 def test_parameters_elsewhere_have_none():
     model, tensors = chain()
-    moments = GradientMoments(tensors, CountingClock("meta"))
+    moments = GradientTimestamps(tensors, CountingClock("meta"))
     model(torch.ones(1, 2)).sum().backward()
     assert moments.take() == {}
     moments.detach()
@@ -50,7 +50,7 @@ def test_parameters_elsewhere_have_none():
 
 def test_after_detach_no_hook_is_left():
     model, tensors = chain()
-    moments = GradientMoments(tensors, CountingClock())
+    moments = GradientTimestamps(tensors, CountingClock())
     moments.detach()
     model(torch.ones(1, 2)).sum().backward()
     assert moments.take() == {}

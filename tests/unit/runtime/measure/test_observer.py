@@ -3,11 +3,11 @@ from torch import nn
 
 from deft_horovod.profile import LinkCost
 from deft_horovod.runtime.measure.observer import Observer
-from deft_horovod.runtime.ranks.named_parameters import Member
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 
 
 def watched(model, passes=1, watch_forward=True):
-    members = tuple(Member(name, tensor) for name, tensor in model.named_parameters())
+    members = tuple(NamedParameter(name, tensor) for name, tensor in model.named_parameters())
     return members, Observer(members, passes, watch_forward)
 
 
@@ -114,7 +114,7 @@ def test_it_notices_who_trains_by_now():
     model[1].bias.requires_grad_(False)
     assert observer.outdated(members)
     model[1].bias.requires_grad_(True)
-    assert observer.outdated((*members, Member("new", nn.Parameter(torch.ones(1)))))
+    assert observer.outdated((*members, NamedParameter("new", nn.Parameter(torch.ones(1)))))
     observer.detach()
 
 

@@ -14,7 +14,7 @@ from deft_horovod.profile import LinkCost, LinkProfile, Profile
 from deft_horovod.runtime.measure.observer import Observer
 from deft_horovod.runtime.measure.profiler import Profiler
 from deft_horovod.runtime.measure.timestamps import DeviceClock
-from deft_horovod.runtime.ranks.named_parameters import Member
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from tests.unit.support.solo import Solo
 
 WAIT_S = 0.006
@@ -51,7 +51,7 @@ class Job:
     def __init__(self, model, warmup=1, steps=3, passes=1, clock=None):
         self.model = model
         self.optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-        self.members = tuple(Member(*pair) for pair in model.named_parameters())
+        self.members = tuple(NamedParameter(*pair) for pair in model.named_parameters())
         self.observer = Observer(self.members, passes, True)
         self.profiler = Profiler(self.observer, self.optimizer, warmup, steps, clock)
         self.steps = 0

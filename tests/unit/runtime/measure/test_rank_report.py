@@ -6,7 +6,7 @@ from torch import nn
 from deft_horovod.runtime.measure.observer import Observer
 from deft_horovod.runtime.measure.rank_report import names_of, rank_report, undisturbed
 from deft_horovod.runtime.measure.step_record import STAGES, ModuleTimes, StepTimes
-from deft_horovod.runtime.ranks.named_parameters import Member
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 
 NAN = float("nan")
 
@@ -19,7 +19,7 @@ def seen():
     def observe(*models, names=None):
         named = [pair for model in models for pair in model.named_parameters()]
         members = tuple(
-            Member(name if names is None else names[i], tensor)
+            NamedParameter(name if names is None else names[i], tensor)
             for i, (name, tensor) in enumerate(named)
         )
         made.append(Observer(members, 1, True))

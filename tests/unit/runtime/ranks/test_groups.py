@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 
 from deft_horovod.errors import ConfigError
 from deft_horovod.runtime.ranks.groups import Groups
-from deft_horovod.runtime.ranks.named_parameters import Member
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 
 
 def members(count):
-    return [Member(f"p{i}", torch.zeros(i + 1)) for i in range(count)]
+    return [NamedParameter(f"p{i}", torch.zeros(i + 1)) for i in range(count)]
 
 
 @given(st.integers(1, 12), st.integers(1, 20))

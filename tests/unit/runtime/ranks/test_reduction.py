@@ -2,22 +2,22 @@ import horovod.torch as stock
 import pytest
 
 from deft_horovod.base.parameter import WIRE_ITEM_BYTES, WIRES
-from deft_horovod.runtime.ranks.reduction import Channel
+from deft_horovod.runtime.ranks.reduction import Reduction
 
 
-def channel(op=stock.Average, compression=stock.Compression.none, predivide=1.0):
-    return Channel(op, compression, predivide, False, stock.global_process_set)
+def reduction(op=stock.Average, compression=stock.Compression.none, predivide=1.0):
+    return Reduction(op, compression, predivide, False, stock.global_process_set)
 
 
 @pytest.mark.parametrize("factor", [1.0, 2.0, 0.5])
 def test_predivision_divides_before_and_multiplies_after(factor):
-    way = channel(predivide=factor)
+    way = reduction(predivide=factor)
     assert way.prescale * way.postscale == pytest.approx(1.0)
     assert way.prescale == 1.0 / factor
 
 
 def test_a_sum_is_not_scaled():
-    way = channel(op=stock.Sum)
+    way = reduction(op=stock.Sum)
     assert (way.prescale, way.postscale) == (1.0, 1.0)
 
 
@@ -28,12 +28,12 @@ class Halves(stock.Compression.none):
 @pytest.mark.parametrize(
     ("way", "plannable"),
     [
-        (channel(), True),
-        (channel(op=stock.Sum), True),
-        (channel(compression=stock.Compression.fp16), True),
-        (channel(op=stock.Adasum), False),
-        (channel(op=stock.Min), False),
-        (channel(compression=Halves), False),
+        (reduction(), True),
+        (reduction(op=stock.Sum), True),
+        (reduction(compression=stock.Compression.fp16), True),
+        (reduction(op=stock.Adasum), False),
+        (reduction(op=stock.Min), False),
+        (reduction(compression=Halves), False),
     ],
 )
 def test_what_our_messages_carry(way, plannable):
@@ -42,26 +42,26 @@ def test_what_our_messages_carry(way, plannable):
 
 @pytest.mark.parametrize("dtype", WIRES)
 def test_wires_are_dtypes_that_travel(dtype):
-    assert channel().wire(dtype) in WIRE_ITEM_BYTES
-    assert channel(compression=stock.Compression.fp16).wire(dtype) == "float16"
+    assert reduction().wire(dtype) in WIRE_ITEM_BYTES
+    assert reduction(compression=stock.Compression.fp16).wire(dtype) == "float16"
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "int64", "float8_e4m3fn"])
 def test_other_dtypes_have_no_wire(dtype):
-    assert channel().wire(dtype) is None
-    assert channel(compression=stock.Compression.fp16).wire(dtype) is None
+    assert reduction().wire(dtype) is None
+    assert reduction(compression=stock.Compression.fp16).wire(dtype) is None
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        channel(op=stock.Sum),
-        channel(compression=stock.Compression.fp16),
-        channel(compression=Halves),
-        channel(predivide=2.0),
-        Channel(stock.Average, stock.Compression.none, 1.0, True, stock.global_process_set),
+        reduction(op=stock.Sum),
+        reduction(compression=stock.Compression.fp16),
+        reduction(compression=Halves),
+        reduction(predivide=2.0),
+        Reduction(stock.Average, stock.Compression.none, 1.0, True, stock.global_process_set),
     ],
 )
 def test_every_difference_shows_in_the_facts(other):
-    assert channel().facts() == channel().facts()
-    assert channel().facts() != other.facts()
+    assert reduction().facts() == reduction().facts()
+    assert reduction().facts() != other.facts()

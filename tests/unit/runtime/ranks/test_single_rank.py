@@ -1,10 +1,10 @@
 """A rank alone agrees with itself."""
 
-from deft_horovod.runtime.ranks.single_rank import Alone
+from deft_horovod.runtime.ranks.single_rank import SingleRank
 
 
 def test_it_agrees_without_horovod():
-    alone = Alone()
+    alone = SingleRank()
     assert alone.deciding
     assert (alone.rank, alone.decider) == (0, 0)
     assert alone.everyone_here()

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from deft_horovod.runtime.ranks.named_parameters import Member
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.reduce.gates import Gates
 from deft_horovod.runtime.reduce.partial_update import options_of
 
@@ -24,7 +24,9 @@ class FakeReducer:
     """Everything is there as soon as somebody waits; the average is 1."""
 
     def __init__(self, model):
-        self.members = tuple(Member(name, tensor) for name, tensor in model.named_parameters())
+        self.members = tuple(
+            NamedParameter(name, tensor) for name, tensor in model.named_parameters()
+        )
         self.arenas = [torch.full_like(member.tensor, 0.5) for member in self.members]
         self.session = self
         self.taken = []

@@ -8,7 +8,7 @@ import torch
 from deft_horovod.base.parameter import Parameter
 from deft_horovod.errors import DeftError
 from deft_horovod.plan import Bucket, Generation, Link, Plan, Task
-from deft_horovod.runtime.ranks.named_parameters import Member
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.reduce.in_flight import InFlight, agreed_members
 from deft_horovod.solver.messages.layout import lay_out
 
@@ -40,7 +40,7 @@ def in_flight():
 
 def members(shapes=SHAPES, names=("p0", "p1")):
     return [
-        Member(name, torch.nn.Parameter(torch.zeros(shape)))
+        NamedParameter(name, torch.nn.Parameter(torch.zeros(shape)))
         for name, shape in zip(names, shapes, strict=True)
     ]
 

@@ -18,7 +18,7 @@ class Due:
         self.slots, self.first_step, self.last_step = slots, first_step, last_step
 
 
-class Member:
+class NamedParameter:
     def __init__(self, value):
         self.tensor = torch.nn.Parameter(torch.zeros(3))
         self.tensor.grad = torch.full((3,), value)
@@ -40,7 +40,7 @@ class Reducer:
     """As much of a reducer as unscaling looks at."""
 
     def __init__(self, *values):
-        self.members = [Member(value) for value in values]
+        self.members = [NamedParameter(value) for value in values]
         self.boundary = []
         self.dropped = 0
         self.session = Session()
@@ -119,7 +119,9 @@ def test_what_has_gone_the_stock_way_has_the_scale_of_this_step():
     reducer = Reducer(8.0)
     reducer.boundary = [Due([0], 5, 5)]
     scales = scales_of((5, 2.0))
-    dense, sparse, infinite, unused = (Member(value).tensor for value in (4.0, 4.0, 1.0, 0.0))
+    dense, sparse, infinite, unused = (
+        NamedParameter(value).tensor for value in (4.0, 4.0, 1.0, 0.0)
+    )
     sparse.grad = sparse.grad.to_sparse()
     infinite.grad[1] = float("inf")
     unused.grad = None

@@ -10,8 +10,8 @@ from deft_horovod.config import Config
 from deft_horovod.policies.base import Request
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.measure.step_clock import StepClock
-from deft_horovod.runtime.ranks.named_parameters import Member
-from deft_horovod.runtime.ranks.reduction import Channel
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter
+from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.reduce.merging import Merging
 from deft_horovod.runtime.reduce.planned import PlannedReducer, Route, open_link
 
@@ -27,7 +27,7 @@ def reducer(policy, prefix, shapes=((3,), (40, 40), (2, 2))):
     tensors = [torch.nn.Parameter(torch.zeros(shape)) for shape in shapes]
     for i, tensor in enumerate(tensors):
         tensor.grad = torch.full(tensor.shape, float(i + 1))
-    mine = [Member(f"p{i}", tensor) for i, tensor in enumerate(tensors)]
+    mine = [NamedParameter(f"p{i}", tensor) for i, tensor in enumerate(tensors)]
     request = Request(
         parameters=tuple(
             Parameter(m.name, m.tensor.numel(), "float32", "float32", "cpu") for m in mine
@@ -35,10 +35,12 @@ def reducer(policy, prefix, shapes=((3,), (40, 40), (2, 2))):
         profile=Profile.assumed(len(mine)),
         config=Config.load({"policy": policy, "partition_bytes": 1024}),
     )
-    channel = Channel(stock.Sum, stock.Compression.none, 1.0, False, stock.global_process_set)
+    reduction = Reduction(stock.Sum, stock.Compression.none, 1.0, False, stock.global_process_set)
     plan = policies.get(policy).plan(request)
-    links = {link.name: open_link(channel) for link in plan.links}
-    return PlannedReducer(mine, plan, Route(channel, links, prefix, 10.0, SUM, "none"), StepClock())
+    links = {link.name: open_link(reduction) for link in plan.links}
+    return PlannedReducer(
+        mine, plan, Route(reduction, links, prefix, 10.0, SUM, "none"), StepClock()
+    )
 
 
 @pytest.mark.parametrize("policy", ["wfbp", "bucket", "priority"])

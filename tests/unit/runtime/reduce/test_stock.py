@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from deft_horovod.errors import DeftError, WaitTimeoutError
-from deft_horovod.runtime.ranks.named_parameters import Member
-from deft_horovod.runtime.ranks.reduction import Channel
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter
+from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.reduce.stock import (
     StockHooks,
     StockReducer,
@@ -25,7 +25,7 @@ def horovod():
     stock.init()
 
 
-def channel(**changes):
+def reduction(**changes):
     fields = {
         "op": stock.Sum,
         "compression": stock.Compression.none,
@@ -33,7 +33,7 @@ def channel(**changes):
         "sparse_as_dense": False,
         "process_set": stock.global_process_set,
     }
-    return Channel(**(fields | changes))
+    return Reduction(**(fields | changes))
 
 
 def members(*names):
@@ -41,7 +41,7 @@ def members(*names):
     for i, name in enumerate(names):
         tensor = torch.nn.Parameter(torch.zeros(2, 3))
         tensor.grad = torch.full((2, 3), float(i + 1))
-        made.append(Member(name, tensor))
+        made.append(NamedParameter(name, tensor))
     return made
 
 
@@ -49,14 +49,14 @@ def test_a_missing_gradient_becomes_zeros_and_the_others_keep_their_memory():
     mine = members("a", "b")
     mine[0].tensor.grad = None
     kept = mine[1].tensor.grad
-    StockReducer(mine, channel(), "unit.1", 10.0).finish()
+    StockReducer(mine, reduction(), "unit.1", 10.0).finish()
     assert torch.equal(mine[0].tensor.grad, torch.zeros(2, 3))
     assert mine[1].tensor.grad is kept
     assert torch.equal(kept, torch.full((2, 3), 2.0))
 
 
 def test_a_group_leaves_when_all_of_it_is_there():
-    reducer = StockReducer(members("a", "b", "c"), channel(), "unit.2", 10.0, [(0, 2)])
+    reducer = StockReducer(members("a", "b", "c"), reduction(), "unit.2", 10.0, [(0, 2)])
     reducer.send(0)
     assert reducer._sent == {}
     reducer.send(2)
@@ -66,7 +66,7 @@ def test_a_group_leaves_when_all_of_it_is_there():
 
 
 def test_a_gradient_that_is_completed_twice_is_refused_by_name():
-    reducer = StockReducer(members("a"), channel(), "unit.3", 10.0)
+    reducer = StockReducer(members("a"), reduction(), "unit.3", 10.0)
     reducer.send(0)
     with pytest.raises(DeftError, match="tensor 'a'"):
         reducer.send(0)
@@ -78,7 +78,7 @@ def test_sparse_gradients_stay_sparse(as_dense):
     mine = members("table")
     sparse = torch.sparse_coo_tensor([[1]], [[1.0, 2.0, 3.0]], (2, 3))
     mine[0].tensor.grad = sparse
-    StockReducer(mine, channel(sparse_as_dense=as_dense), f"unit.4.{as_dense}", 10.0).finish()
+    StockReducer(mine, reduction(sparse_as_dense=as_dense), f"unit.4.{as_dense}", 10.0).finish()
     assert mine[0].tensor.grad.is_sparse
     assert torch.equal(mine[0].tensor.grad.to_dense(), sparse.to_dense())
 
@@ -86,7 +86,7 @@ def test_sparse_gradients_stay_sparse(as_dense):
 def test_hooks_count_passes_and_vanish_with_their_owner():
     mine = members("a")
     mine[0].tensor.grad = None
-    reducer = StockReducer(mine, channel(), "unit.5", 10.0)
+    reducer = StockReducer(mine, reduction(), "unit.5", 10.0)
     hooks = StockHooks(reducer, passes_per_step=2)
     mine[0].tensor.sum().backward()
     assert reducer._sent == {}
@@ -103,7 +103,7 @@ def test_hooks_count_passes_and_vanish_with_their_owner():
 def hooked(name, passes=1):
     mine = members("a")
     mine[0].tensor.grad = None
-    return mine[0].tensor, StockHooks(StockReducer(mine, channel(), name, 10.0), passes)
+    return mine[0].tensor, StockHooks(StockReducer(mine, reduction(), name, 10.0), passes)
 
 
 @pytest.mark.parametrize("passes", [1, 3])
@@ -174,7 +174,7 @@ class Doubled(stock.Compression.none):
 def test_what_our_link_can_carry_takes_it_and_all_come_back(changes, groups, kind):
     mine = members("a")
     name = f"unit.10.{sorted(map(str, changes))}.{len(groups)}"
-    reducer = StockReducer(mine, channel(**changes), name, 10.0, groups)
+    reducer = StockReducer(mine, reduction(**changes), name, 10.0, groups)
     reducer.send(0)
     ((message, _),) = reducer._sent.values()
     assert type(message) is kind
@@ -192,9 +192,9 @@ def test_what_our_link_can_carry_takes_it_and_all_come_back(changes, groups, kin
     ],
 )
 def test_gradients_of_every_kind_come_back(gradient, kind):
-    mine = [Member("a", torch.zeros(2, 3, dtype=gradient.dtype))]
+    mine = [NamedParameter("a", torch.zeros(2, 3, dtype=gradient.dtype))]
     mine[0].tensor.grad = gradient
-    reducer = StockReducer(mine, channel(), f"unit.11.{kind.__name__}", 10.0)
+    reducer = StockReducer(mine, reduction(), f"unit.11.{kind.__name__}", 10.0)
     reducer.send(0)
     ((message, _),) = reducer._sent.values()
     assert type(message) is kind
@@ -216,7 +216,7 @@ class Message:
 
 
 def test_one_that_does_not_arrive_is_named_and_waited_for_again():
-    reducer = StockReducer(members("a"), channel(), "unit.12", 0.25)
+    reducer = StockReducer(members("a"), reduction(), "unit.12", 0.25)
     reducer.send(0)
     reducer._sent[0,] = (Message(), [None])
     for _ in range(2):
@@ -225,7 +225,7 @@ def test_one_that_does_not_arrive_is_named_and_waited_for_again():
 
 
 def test_one_that_failed_is_not_waited_for_again():
-    reducer = StockReducer(members("a"), channel(), "unit.13", 0.25)
+    reducer = StockReducer(members("a"), reduction(), "unit.13", 0.25)
     reducer.send(0)
     reducer._sent[0,] = (Message("a peer died"), [None])
     with pytest.raises(stock.HorovodInternalError, match="a peer died"):
@@ -235,7 +235,7 @@ def test_one_that_failed_is_not_waited_for_again():
 
 def test_what_our_link_could_not_send_is_horovods_own_error():
     unknown = SimpleNamespace(process_set_id=99)
-    reducer = StockReducer(members("a"), channel(process_set=unknown), "unit.14", 10.0)
+    reducer = StockReducer(members("a"), reduction(process_set=unknown), "unit.14", 10.0)
     reducer.send(0)
     with pytest.raises(stock.HorovodInternalError, match="Process set provided does not exist"):
         reducer.finish()
