@@ -265,23 +265,22 @@ class Control:
         self._steps_with_plan = 0
         self._drift.restart()
         why = self._vote.count(agreement)
-        asked, again = why.asked, why.again
         # Where parameters are new nobody knows yet whether late updates would be predicted.
-        turned = asked and not again and self._rate.agree(agreement, predicted=predicted)
+        turned = why.asked and not why.again and self._rate.agree(agreement, predicted=predicted)
         if turned:
             self._follow_rate()
             self._guard = self._new_guard(agreement, observer)
-        if asked:
-            judged = self._guard is not None and not again
+        if why.asked:
+            judged = self._guard is not None and not why.again
             kinds = (("learning rate", turned), ("accuracy", judged), ("asked by a rank", True))
             self._reasons[next(kind for kind, true in kinds if true)] += 1
         if self.impatient:
             self._link = (self.links.cost(agreement, planned) if planned else None) or self._link
-        elif not asked:
+        elif not why.asked:
             self._end_phase(agreement, planned)
         elif turned and self._rate.calm:
             self._phases.try_late()
-        elif again or turned:  # else all is known: only the guard's plan is another one
+        elif why.again or turned:  # else all is known: only the guard's plan is another one
             self._restart(observer, self._whole_task.config.warmup_steps)
 
     def _follow_rate(self) -> None:
