@@ -12,7 +12,7 @@ _KEPT: Final = 16
 
 
 class Memory:
-    """Of one optimizer. Trials ask for the same few plans in every round, and so does the leg that
+    """Of one optimizer. Trials ask for the same few plans in every round, and so does the phase that
     comes after them. Policies are pure, so what was planned holds until the question is another."""
 
     def __init__(self) -> None:

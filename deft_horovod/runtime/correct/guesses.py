@@ -1,4 +1,4 @@
-"""Estimates of an averaged gradient that is still in flight, from what a rank has already.
+"""Guesses at an averaged gradient that is still in flight, from what a rank has already.
 
 They take what this rank has contributed to it (`own`); some also the latest average that has
 arrived, and what this rank had contributed to that one. An average is one part in n this rank's own

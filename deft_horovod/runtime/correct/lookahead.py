@@ -21,7 +21,7 @@ from deft_horovod.runtime.reduce.partial_update import (
     update_only,
 )
 
-Estimates = Mapping[torch.Tensor, torch.Tensor]  # of the gradient of a parameter
+Guesses = Mapping[torch.Tensor, torch.Tensor]  # of the gradient of a parameter
 
 
 class Lookahead:
@@ -37,9 +37,9 @@ class Lookahead:
         """Whether parameters hold predicted values."""
         return bool(self._kept)
 
-    def cast(self, updates: Sequence[tuple[Estimates, Options]]) -> None:
+    def cast(self, updates: Sequence[tuple[Guesses, Options]]) -> None:
         """Moves parameters as these updates, one after the other, would move them."""
-        tensors = list(dict.fromkeys(tensor for estimates, _ in updates for tensor in estimates))
+        tensors = list(dict.fromkeys(tensor for guesses, _ in updates for tensor in guesses))
         if not tensors:
             return
         self.lift()
@@ -47,10 +47,10 @@ class Lookahead:
         true_state = {tensor: self._borrow_state(tensor) for tensor in tensors}
         try:
             with own_gradients_kept(tensors):
-                for estimates, options in updates:
-                    for tensor, estimate in estimates.items():
-                        tensor.grad = estimate
-                    moved = list(estimates)
+                for guesses, options in updates:
+                    for tensor, guess in guesses.items():
+                        tensor.grad = guess
+                    moved = list(guesses)
                     update_only(self._inner, moved, in_one_pass(self._inner, moved, options))
             self._versions = [tensor._version for tensor in tensors]  # noqa: SLF001  torch's own count
         except BaseException:

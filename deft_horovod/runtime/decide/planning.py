@@ -36,7 +36,7 @@ class Task:
     config: Config
     reduction: Reduction
     groups: Groups
-    purpose: Purpose = "train"  # of the `World.job_request`
+    purpose: Purpose = "train"  # of the `Process.job_request`
 
     @property
     def watches_forward(self) -> bool:

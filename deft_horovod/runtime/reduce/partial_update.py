@@ -39,7 +39,7 @@ def in_one_pass(
 ) -> Options:
     """The same by torch's kernels that go over memory once, where the user left that open.
 
-    On a CPU a step is several times faster so. Its last bits differ: for estimates only.
+    On a CPU a step is several times faster so. Its last bits differ: for guesses only.
     """
     # One list of those that have momentum and those that have none yet is refused.
     alike = len({bool(optimizer.state.get(tensor)) for tensor in tensors}) == 1

@@ -14,7 +14,7 @@ from typing import Final
 
 import torch
 
-from deft_horovod.runtime.correct.lookahead import Shadow
+from deft_horovod.runtime.correct.lookahead import Lookahead
 from deft_horovod.runtime.reduce.partial_update import options_of
 from scripts.studies.convergence.lateness import Gradients, owned
 
@@ -34,13 +34,13 @@ class TrialStep:
     def foresee(self, halves: Sequence[Gradients]) -> None:
         """Of the first halves of all workers, before their whole batches are applied."""
         average = {p: torch.stack([half[p] for half in halves]).mean(0) for p in self._late}
-        shadows = [Shadow(optimizer) for optimizer in self._optimizers]
-        for optimizer, shadow in zip(self._optimizers, shadows, strict=True):
+        shadows = [Lookahead(optimizer) for optimizer in self._optimizers]
+        for optimizer, lookahead in zip(self._optimizers, shadows, strict=True):
             mine = {p: average[p] for p in owned(optimizer, average)}
-            shadow.cast([(mine, options_of(optimizer))])
+            lookahead.cast([(mine, options_of(optimizer))])
         self._trial = {p: p.detach().clone() for p in self._late}
-        for shadow in shadows:
-            shadow.lift()
+        for lookahead in shadows:
+            lookahead.lift()
 
     @contextmanager
     def taken(self) -> Iterator[None]:

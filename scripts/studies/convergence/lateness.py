@@ -10,8 +10,8 @@ from typing import Final
 
 import torch
 
-from deft_horovod.runtime.correct.guesses import ESTIMATES, Arrived, Estimate
-from deft_horovod.runtime.correct.lookahead import Shadow
+from deft_horovod.runtime.correct.guesses import GUESSES, Arrived, Guess
+from deft_horovod.runtime.correct.lookahead import Lookahead
 from deft_horovod.runtime.reduce.partial_update import faster, options_of, update_only
 
 Gradients = dict[torch.Tensor, torch.Tensor]
@@ -27,8 +27,8 @@ def _fed_back(own: torch.Tensor, arrived: Arrived | None, ranks: int) -> torch.T
     return None if arrived is None else own + arrived.average - arrived.own
 
 
-GUESSES: Final[Mapping[str, Estimate]] = MappingProxyType(
-    {**ESTIMATES, "fed_back": Estimate("own, and the error of the last guess", _fed_back)}
+GUESSES: Final[Mapping[str, Guess]] = MappingProxyType(
+    {**GUESSES, "fed_back": Guess("own, and the error of the last guess", _fed_back)}
 )
 
 
@@ -95,7 +95,7 @@ class Lateness:
         self._late = tuple(late)
         self._optimizers = tuple(optimizers)
         self._mean_of_merged = mean_of_merged
-        self._shadows = [Shadow(optimizer) for optimizer in optimizers]
+        self._lookaheads = [Lookahead(optimizer) for optimizer in optimizers]
         self._collected: list[tuple[Gradients, list[Gradients]]] = []
         self._flying: list[Generation] = []
         self._before: Gradients = {}  # late parameters before their latest update
@@ -176,15 +176,15 @@ class Lateness:
                 yield
             return
         updates = self._updates(worker)
-        for optimizer, shadow in zip(self._optimizers, self._shadows, strict=True):
+        for optimizer, lookahead in zip(self._optimizers, self._lookaheads, strict=True):
             mine = [({p: u[p] for p in owned(optimizer, u)}, steps) for u, steps in updates]
             options = options_of(optimizer)
-            shadow.cast([(u, faster(options, self._late_rate(steps))) for u, steps in mine if u])
+            lookahead.cast([(u, faster(options, self._late_rate(steps))) for u, steps in mine if u])
         try:
             yield
         finally:
-            for shadow in self._shadows:
-                shadow.lift()
+            for lookahead in self._lookaheads:
+                lookahead.lift()
 
     @contextmanager
     def _extrapolated(self) -> Iterator[None]:
@@ -199,8 +199,8 @@ class Lateness:
 
     def _updates(self, worker: int) -> list[tuple[Gradients, int]]:
         """What is guessed of each generation in flight, and of how many steps it is."""
-        estimate = GUESSES.get(self._arm.correction)
-        if estimate is None or not self._arrived:
+        guess = GUESSES.get(self._arm.correction)
+        if guess is None or not self._arrived:
             return []
         flying = [(one.own[worker], one.steps) for one in self._flying]
         if self._arm.partial and self._collected:
@@ -210,11 +210,7 @@ class Lateness:
         arrived = {p: Arrived(self._arrived[p], self._arrived_own[worker][p]) for p in self._late}
         return [
             (
-                {
-                    p: g
-                    for p in self._late
-                    if (g := estimate.guess(own[p], arrived[p], n)) is not None
-                },
+                {p: g for p in self._late if (g := guess.guess(own[p], arrived[p], n)) is not None},
                 steps,
             )
             for own, steps in flying

@@ -30,7 +30,7 @@ def test_the_scripts_own_policy_counts_unless_another_is_asked_for(script, optio
 
 @pytest.mark.parametrize("policy", ["auto", "deft", "priority", "least_stale"])
 @pytest.mark.parametrize("late", [{}, {"max_delay": 1, "warmup_steps": 100}])
-def test_as_many_steps_are_needed_as_the_course_takes(policy, late):
+def test_as_many_steps_are_needed_as_the_phases_take(policy, late):
     asked = request(policy=policy)
     assert "3 to warm up, 5 to measure" in asked.needs
     config = asked.over_config(Config(**late))

@@ -190,7 +190,7 @@ def case_freezing_a_layer_measures_again() -> None:
 
 
 def case_parameters_change_as_a_leg_ends() -> None:
-    """All ranks turn to the next leg then, before anybody has read that one asks for more."""
+    """All ranks turn to the next phase then, before anybody has read that one asks for more."""
     for phase in ("profile", "trial"):
         job = Job("auto", **TRIALS)
         first = [*job.model[0].parameters()]
@@ -198,12 +198,12 @@ def case_parameters_change_as_a_leg_ends() -> None:
             parameter.requires_grad_(False)
         before = [parameter.detach().clone() for parameter in first]
         job.train(1, reference=False)
-        course = job.optimizer._engine._pilot._course
+        phases = job.optimizer._engine._control._phases
         for _ in range(100):
-            if course.leg.kind == phase and course.steps == course.leg.steps - 1:
+            if phases.phase.kind == phase and phases.steps == phases.phase.steps - 1:
                 break
             job.train(1, reference=False)
-        assert course.leg.kind == phase
+        assert phases.phase.kind == phase
         asked = job.optimizer.stats()["replans"].get("asked by a rank", 0)
         for parameter in first:
             parameter.requires_grad_(True)
@@ -249,7 +249,7 @@ def case_a_saved_plan_runs_again() -> None:
     assert plan.prediction.profile == profile.hash()
     path = ""
     if stock.rank() == 0:
-        path = str(Path(tempfile.mkdtemp(prefix="deft-pilot-")) / "plan.json")
+        path = str(Path(tempfile.mkdtemp(prefix="deft-control-")) / "plan.json")
         plan.save(path)
     path = stock.broadcast_object(path, name="pilot.saved")
     again = Job("auto", plan_file=path)
@@ -264,7 +264,7 @@ def hvd_plan_file() -> str:
     """A plan for another model, in a file that rank 0 wrote."""
     path = ""
     if stock.rank() == 0:
-        path = str(Path(tempfile.mkdtemp(prefix="deft-pilot-")) / "plan.json")
+        path = str(Path(tempfile.mkdtemp(prefix="deft-control-")) / "plan.json")
         plan_of(nn.Sequential(nn.Linear(3, 4)), [Late()] * 2).save(path)
     shared: str = stock.broadcast_object(path, name="pilot.plan")
     return shared

@@ -46,7 +46,7 @@ def test_shares_of_this_rank():
 
 
 @pytest.mark.parametrize("name", GUESSES)
-def test_an_estimate_that_looks_back_needs_something_to_look_at(name):
+def test_a_guess_that_looks_back_needs_something_to_look_at(name):
     guess = GUESSES[name].guess(torch.ones(2), None, 2)
     assert (guess is None) == GUESSES[name].looks_back
     assert GUESSES[name].summary

@@ -60,7 +60,7 @@ def test_the_profile_comes_first_and_nothing_is_late_before_the_warm_up_is_over(
 
 
 @given(options, st.floats(1, 1e6))
-def test_walking_the_course_of_auto_tries_every_candidate_as_often(given_options, step_us):
+def test_walking_the_phases_of_auto_tries_every_candidate_as_often(given_options, step_us):
     config = Config(**given_options)
     phases = Phases("auto", config)
     seen = {}

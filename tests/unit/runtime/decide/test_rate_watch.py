@@ -33,7 +33,7 @@ def optimizer_of(*rates, **fields):
 
 
 class Training:
-    """Asks whenever it is told to, as the pilot does."""
+    """Asks whenever it is told to, as the control does."""
 
     def __init__(self, *rates, agreement=None, ranks=2, **fields):
         self.optimizer = optimizer_of(*rates, **fields)
