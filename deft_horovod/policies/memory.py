@@ -12,8 +12,8 @@ _KEPT: Final = 16
 
 
 class Memory:
-    """Of one optimizer. Trials ask for the same few plans in every round, and so does the phase that
-    comes after them. Policies are pure, so what was planned holds until the question is another."""
+    """Of one optimizer. Trials ask for the same few plans in every round, and so does the phase after
+    them. Policies are pure, so a plan holds until the request changes."""
 
     def __init__(self) -> None:
         self._plans: OrderedDict[tuple[str, str], tuple[Request, Plan]] = OrderedDict()
