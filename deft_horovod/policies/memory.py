@@ -12,7 +12,7 @@ _KEPT: Final = 16
 
 
 class Memory:
-    """Of one optimizer. Trials ask for the same few plans in every round, and so does the phase after
+    """Of one optimizer. Trials ask for the same few plans in every round; so does the phase after
     them. Policies are pure, so a plan holds until the request changes."""
 
     def __init__(self) -> None:
