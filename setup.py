@@ -181,15 +181,16 @@ def find_in_toolkit(nvcc: Path, names: tuple[str, ...], what: str) -> Path:
 
 
 def compile_cuda(nvcc: Path, folder: Path) -> list[str]:
-    """Objects of csrc/cuda/*.cu; compiled again only when the folder or the flags changed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    inputs = sorted((ROOT / "csrc" / "cuda").glob("*"))
+    """Objects of csrc/cuda; compiled again only when a file in it or the flags changed."""
+    below = ROOT / "csrc" / "cuda"
+    inputs = sorted(below.rglob("*"))
     newest = max(path.stat().st_mtime_ns for path in inputs)
     strict = ["-Werror=all-warnings"] if os.environ.get("DEFT_WERROR") == "1" else []
     objects = []
     for source in (path for path in inputs if path.suffix == ".cu"):
-        target = folder / f"{source.stem}.o"
-        stamp = folder / f"{source.stem}.command"
+        target = folder / source.relative_to(below).with_suffix(".o")
+        stamp = target.with_suffix(".command")
+        target.parent.mkdir(parents=True, exist_ok=True)
         command = [str(nvcc), *NVCC_FLAGS, *strict, f"-I{ROOT / 'csrc'}", "-c", str(source), "-o"]
         command.append(str(target))
         text = shlex.join(command)
@@ -208,7 +209,7 @@ def cuda_parts(build: HorovodBuild, folder: Path) -> dict[str, list[str]]:
     """Sources, objects, link arguments and include folders of the device layer."""
     nvcc = find_nvcc()
     includes: list[str] = []
-    sources = sorted((ROOT / "csrc" / "cuda").glob("*.cpp"))
+    sources = sorted((ROOT / "csrc" / "cuda").rglob("*.cpp"))
     host = relative([path for path in sources if not path.stem.endswith("_stub")])
     if build.cuda:
         if nvcc is None:
@@ -219,7 +220,7 @@ def cuda_parts(build: HorovodBuild, folder: Path) -> dict[str, list[str]]:
         headers = ("include/cuda_runtime.h", "targets/x86_64-linux/include/cuda_runtime.h")
         includes.append(str(find_in_toolkit(nvcc, headers, "cuda_runtime.h").parent))
     if nvcc is None:
-        stubs = sorted((ROOT / "csrc" / "cuda").glob("*_stub.cpp"))
+        stubs = sorted((ROOT / "csrc" / "cuda").rglob("*_stub.cpp"))
         return {"sources": host + relative(stubs), "objects": [], "link": [], "includes": includes}
     names = ("lib64/libcudart_static.a", "targets/x86_64-linux/lib/libcudart_static.a")
     runtime = find_in_toolkit(nvcc, names, "libcudart_static.a")
@@ -253,11 +254,11 @@ def host_sources() -> list[str]:
     listing = csrc / "core" / "sources.txt"
     if listing.is_file():
         lines = [line.strip() for line in listing.read_text(encoding="utf-8").splitlines()]
-        core = [csrc / "core" / Path(line).name for line in lines if line and line[0] != "#"]
+        core = [csrc / "core" / line for line in lines if line and line[0] != "#"]
     else:
-        core = sorted((csrc / "core").glob("*.cpp"))
+        core = sorted((csrc / "core").rglob("*.cpp"))
     folders = ("horovod", "torch", "bindings")
-    return relative([*core, *(p for name in folders for p in sorted((csrc / name).glob("*.cpp")))])
+    return relative([*core, *(p for name in folders for p in sorted((csrc / name).rglob("*.cpp")))])
 
 
 def make_extension(build_temp: Path) -> Any:

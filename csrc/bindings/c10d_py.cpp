@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "bindings/bindings.h"
-#include "torch/c10d_link.h"
+#include "torch/links/c10d_link.h"
 
 namespace py = pybind11;
 

@@ -3,7 +3,7 @@
 #include "core/clock.h"
 #include "torch/backward_watch.h"
 #include "torch/collector.h"
-#include "torch/memory_watch.h"
+#include "torch/memory/memory_watch.h"
 #include "torch/session.h"
 
 namespace py = pybind11;

@@ -4,8 +4,8 @@
 #include "bindings/bindings.h"
 #include "core/clock.h"
 #include "core/errors.h"
-#include "core/executor.h"
-#include "core/manual_link.h"
+#include "core/executor/executor.h"
+#include "core/link/manual_link.h"
 
 namespace py = pybind11;
 

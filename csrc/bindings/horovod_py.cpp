@@ -1,10 +1,10 @@
 // Horovod's queue as a link, and the ABI check.
-#include "core/ordered_link.h"
+#include "core/link/ordered_link.h"
 
 #include "bindings/bindings.h"
 #include "horovod/abi_check.h"
 #include "horovod/horovod_link.h"
-#include "torch/memory.h"
+#include "torch/memory/memory.h"
 
 namespace py = pybind11;
 

@@ -1,5 +1,5 @@
 // What all links have in common: a message is sent, and its ticket can be waited for.
-#include "core/link.h"
+#include "core/link/link.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bindings/bindings.h"
-#include "torch/memory.h"
+#include "torch/memory/memory.h"
 
 namespace py = pybind11;
 

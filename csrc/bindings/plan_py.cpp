@@ -5,7 +5,7 @@
 
 #include "bindings/bindings.h"
 #include "core/errors.h"
-#include "core/plan.h"
+#include "core/plan/plan.h"
 
 namespace py = pybind11;
 

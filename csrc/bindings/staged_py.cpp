@@ -1,8 +1,8 @@
 // StagedLink: a device's messages by way of host memory.
-#include "core/staged_link.h"
+#include "core/link/staged_link.h"
 
 #include "bindings/bindings.h"
-#include "torch/cuda_copier.h"
+#include "torch/links/cuda_copier.h"
 
 namespace py = pybind11;
 

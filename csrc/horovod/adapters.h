@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "core/link.h"
+#include "core/link/link.h"
 #include "horovod/common/common.h"
 
 namespace deft {

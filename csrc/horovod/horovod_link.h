@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "core/link.h"
+#include "core/link/link.h"
 #include "horovod/adapters.h"
 
 namespace deft {

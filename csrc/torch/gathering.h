@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/bucket_table.h"
+#include "core/plan/bucket_table.h"
 
 namespace deft {
 

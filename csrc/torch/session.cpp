@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "core/clock.h"
-#include "core/colours.h"
+#include "core/plan/colours.h"
 #include "cuda/event.h"
-#include "torch/memory.h"
-#include "torch/multi_pack.h"
-#include "torch/pack.h"
+#include "torch/memory/memory.h"
+#include "torch/memory/multi_pack.h"
+#include "torch/memory/pack.h"
 
 namespace deft {
 

@@ -15,11 +15,11 @@
 #include <string>
 #include <vector>
 
-#include "core/executor.h"
-#include "torch/arena.h"
+#include "core/executor/executor.h"
 #include "torch/collector.h"
-#include "torch/device_signal.h"
 #include "torch/gathering.h"
+#include "torch/links/device_signal.h"
+#include "torch/memory/arena.h"
 
 namespace deft {
 

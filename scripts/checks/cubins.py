@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """What each CUDA kernel needs of a device, as ptxas tells; a spill to memory is an error.
 
-scripts/checks/cubins.py [--nvcc NVCC]: compiles csrc/cuda/*.cu for each architecture and prints one
-row for each kernel. Ends with 0, with 1 where a kernel spills, with 2 where nothing could be told.
+python -m scripts.checks.cubins [--nvcc NVCC]: compiles the kernels of csrc/cuda for each
+architecture and prints one row for each. Ends with 0, with 1 where a kernel spills, with 2 where
+nothing could be told.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def table(kernels: Iterable[Kernel]) -> str:
 def verdict(kernels: list[Kernel]) -> tuple[int, str]:
     """Status of the process, and why."""
     if not kernels:
-        return 2, "cubin report: ptxas named no kernel; expected those of csrc/cuda/*.cu"
+        return 2, "cubin report: ptxas named no kernel; expected those of csrc/cuda"
     spilling = [k for k in kernels if k.spilled_bytes > 0]
     if spilling:
         worst = max(spilling, key=lambda kernel: kernel.spilled_bytes)
@@ -125,7 +126,7 @@ def main(arguments: list[str]) -> int:
     if nvcc is None:
         print("cubin report: no nvcc in CUDA_HOME, /usr/local/cuda or PATH", file=sys.stderr)
         return 2
-    sources = sorted((ROOT / "csrc" / "cuda").glob("*.cu"))
+    sources = sorted((ROOT / "csrc" / "cuda").rglob("*.cu"))
     kernels = [
         kernel
         for source in sources

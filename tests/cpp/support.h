@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "core/executor.h"
-#include "core/manual_link.h"
-#include "core/plan.h"
+#include "core/executor/executor.h"
+#include "core/link/manual_link.h"
+#include "core/plan/plan.h"
 
 namespace deft::test {
 

@@ -1,5 +1,5 @@
-// The steps of the training loop. Sending is in executor_send.cpp, waiting in executor_wait.cpp.
-#include "core/executor.h"
+// The steps of the training loop. Sending is in send.cpp, waiting in wait.cpp.
+#include "core/executor/executor.h"
 
 #include <algorithm>
 #include <utility>

@@ -16,13 +16,13 @@
 #include <string>
 #include <vector>
 
-#include "core/bucket_table.h"
-#include "core/generation_states.h"
-#include "core/lane.h"
-#include "core/link.h"
-#include "core/plan.h"
-#include "core/record_ring.h"
-#include "core/schedule.h"
+#include "core/executor/generation_states.h"
+#include "core/executor/lane.h"
+#include "core/executor/record_ring.h"
+#include "core/link/link.h"
+#include "core/plan/bucket_table.h"
+#include "core/plan/plan.h"
+#include "core/plan/schedule.h"
 
 namespace deft {
 
@@ -150,7 +150,7 @@ class Executor : public std::enable_shared_from_this<Executor> {
   [[nodiscard]] std::vector<std::int32_t> missing_slots(std::int32_t bucket) const;
   [[nodiscard]] Instance instance_of(const Due& due) const;
 
-  // Leaving the cycle and coming back: executor_resume.cpp.
+  // Leaving the cycle and coming back: resume.cpp.
   [[nodiscard]] bool is_open(Window window) const { return flushed_ || window <= window_; }
   [[nodiscard]] std::vector<Instance> begun(std::int64_t step) const;
   void skip_unbegun(Lane& lane) const;

@@ -1,4 +1,4 @@
-#include "core/generation_states.h"
+#include "core/executor/generation_states.h"
 
 namespace deft {
 

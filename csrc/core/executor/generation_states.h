@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/schedule.h"
+#include "core/plan/schedule.h"
 
 namespace deft {
 

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "core/link.h"
-#include "core/plan.h"
-#include "core/schedule.h"
+#include "core/link/link.h"
+#include "core/plan/plan.h"
+#include "core/plan/schedule.h"
 
 namespace deft {
 

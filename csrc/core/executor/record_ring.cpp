@@ -1,4 +1,4 @@
-#include "core/record_ring.h"
+#include "core/executor/record_ring.h"
 
 #include <algorithm>
 

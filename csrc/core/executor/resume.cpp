@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/errors.h"
-#include "core/executor.h"
+#include "core/executor/executor.h"
 
 namespace deft {
 

@@ -3,7 +3,7 @@
 #include <exception>
 #include <utility>
 
-#include "core/executor.h"
+#include "core/executor/executor.h"
 
 namespace deft {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/executor.h"
+#include "core/executor/executor.h"
 
 namespace deft {
 namespace {

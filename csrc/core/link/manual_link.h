@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/link.h"
+#include "core/link/link.h"
 
 namespace deft {
 

@@ -1,4 +1,4 @@
-#include "core/ordered_link.h"
+#include "core/link/ordered_link.h"
 
 #include <algorithm>
 #include <cstdint>

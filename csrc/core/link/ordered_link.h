@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "core/link.h"
+#include "core/link/link.h"
 
 namespace deft {
 

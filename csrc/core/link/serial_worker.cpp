@@ -1,4 +1,4 @@
-#include "core/serial_worker.h"
+#include "core/link/serial_worker.h"
 
 #include <condition_variable>
 #include <deque>

@@ -1,4 +1,4 @@
-#include "core/staged_link.h"
+#include "core/link/staged_link.h"
 
 #include <algorithm>
 #include <exception>

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/link.h"
-#include "core/serial_worker.h"
+#include "core/link/link.h"
+#include "core/link/serial_worker.h"
 
 namespace deft {
 

@@ -1,10 +1,10 @@
-#include "core/bucket_table.h"
+#include "core/plan/bucket_table.h"
 
 #include <algorithm>
 #include <numeric>
 #include <tuple>
 
-#include "core/plan.h"
+#include "core/plan/plan.h"
 
 namespace deft {
 namespace {

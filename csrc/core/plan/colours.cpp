@@ -1,8 +1,8 @@
-#include "core/colours.h"
+#include "core/plan/colours.h"
 
 #include <cstddef>
 
-#include "core/plan.h"
+#include "core/plan/plan.h"
 
 namespace deft {
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "core/bucket_table.h"
-#include "core/colours.h"
-#include "core/plan.h"
-#include "core/plan_rules.h"
+#include "core/plan/bucket_table.h"
+#include "core/plan/colours.h"
+#include "core/plan/plan.h"
+#include "core/plan/rules.h"
 
 namespace deft {
 namespace {

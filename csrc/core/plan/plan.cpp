@@ -1,7 +1,7 @@
-#include "core/plan.h"
+#include "core/plan/plan.h"
 
 #include "core/errors.h"
-#include "core/plan_rules.h"
+#include "core/plan/rules.h"
 
 namespace deft {
 

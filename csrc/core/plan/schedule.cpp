@@ -1,4 +1,4 @@
-#include "core/schedule.h"
+#include "core/plan/schedule.h"
 
 #include <algorithm>
 

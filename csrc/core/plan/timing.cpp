@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "core/plan.h"
-#include "core/plan_rules.h"
-#include "core/schedule.h"
+#include "core/plan/plan.h"
+#include "core/plan/rules.h"
+#include "core/plan/schedule.h"
 
 namespace deft {
 namespace {

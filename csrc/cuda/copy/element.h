@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "cuda/both_sides.h"
-#include "cuda/float_bits.h"
+#include "cuda/copy/float_bits.h"
 
 #ifdef __CUDACC__
 #include <cuda_bf16.h>

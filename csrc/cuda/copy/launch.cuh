@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "cuda/copy/segment_list.h"
 #include "cuda/result.cuh"
-#include "cuda/segment_list.h"
 
 namespace deft_cuda {
 

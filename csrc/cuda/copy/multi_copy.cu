@@ -1,8 +1,8 @@
-#include "cuda/multi_copy.h"
+#include "cuda/copy/multi_copy.h"
 
+#include "cuda/copy/launch.cuh"
+#include "cuda/copy/multi_copy_work.h"
 #include "cuda/dtype.h"
-#include "cuda/launch.cuh"
-#include "cuda/multi_copy_work.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 // Functions return 0, or a code below 0 that deft_cuda_error explains.
 #pragma once
 
-#include "cuda/segments.h"
+#include "cuda/copy/segments.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,5 +1,5 @@
 // What stands in for multi_copy.cu in a build without nvcc.
-#include "cuda/multi_copy.h"
+#include "cuda/copy/multi_copy.h"
 
 #include "cuda/not_built.h"
 

@@ -3,8 +3,8 @@
 
 #include <type_traits>
 
-#include "cuda/element.h"
-#include "cuda/segment_table.h"
+#include "cuda/copy/element.h"
+#include "cuda/copy/segment_table.h"
 
 namespace deft_cuda {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "cuda/segment_table.h"
-#include "cuda/segments.h"
+#include "cuda/copy/segment_table.h"
+#include "cuda/copy/segments.h"
 
 namespace deft_cuda {
 

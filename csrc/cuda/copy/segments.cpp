@@ -1,10 +1,10 @@
-#include "cuda/segments.h"
+#include "cuda/copy/segments.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <exception>
 
-#include "cuda/segment_list.h"
+#include "cuda/copy/segment_list.h"
 
 namespace {
 

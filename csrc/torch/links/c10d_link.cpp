@@ -1,4 +1,4 @@
-#include "torch/c10d_link.h"
+#include "torch/links/c10d_link.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/StreamGuard.h>
@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "torch/memory.h"
+#include "torch/memory/memory.h"
 #include "torch/session.h"
 
 namespace deft {

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "core/link.h"
-#include "core/serial_worker.h"
+#include "core/link/link.h"
+#include "core/link/serial_worker.h"
 
 namespace c10d {
 class Backend;

@@ -1,11 +1,11 @@
-#include "torch/cuda_copier.h"
+#include "torch/links/cuda_copier.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 
 #include "cuda/copy_path.h"
 #include "cuda/event.h"
-#include "torch/memory.h"
+#include "torch/memory/memory.h"
 
 namespace deft {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/staged_link.h"
+#include "core/link/staged_link.h"
 
 namespace deft {
 

@@ -1,4 +1,4 @@
-#include "torch/device_signal.h"
+#include "torch/links/device_signal.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "core/link.h"
+#include "core/link/link.h"
 
 namespace deft {
 

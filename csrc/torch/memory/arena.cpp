@@ -1,4 +1,4 @@
-#include "torch/arena.h"
+#include "torch/memory/arena.h"
 
 #include <ATen/Dispatch.h>
 #include <ATen/core/grad_mode.h>
@@ -7,7 +7,7 @@
 
 #include <utility>
 
-#include "torch/memory.h"
+#include "torch/memory/memory.h"
 
 namespace deft {
 

@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/plan.h"
+#include "core/plan/plan.h"
 
 namespace deft {
 

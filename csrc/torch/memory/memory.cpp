@@ -1,4 +1,4 @@
-#include "torch/memory.h"
+#include "torch/memory/memory.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 

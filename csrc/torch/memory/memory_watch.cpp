@@ -1,4 +1,4 @@
-#include "torch/memory_watch.h"
+#include "torch/memory/memory_watch.h"
 
 #include <ATen/record_function.h>
 

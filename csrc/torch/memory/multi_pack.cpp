@@ -1,4 +1,4 @@
-#include "torch/multi_pack.h"
+#include "torch/memory/multi_pack.h"
 
 #include <ATen/core/grad_mode.h>
 
@@ -6,8 +6,8 @@
 #include <optional>
 #include <tuple>
 
-#include "cuda/multi_copy.h"
-#include "torch/memory.h"
+#include "cuda/copy/multi_copy.h"
+#include "torch/memory/memory.h"
 
 namespace deft {
 

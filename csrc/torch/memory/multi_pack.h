@@ -4,8 +4,8 @@
 
 #include <ATen/ATen.h>
 
-#include "torch/pack.h"
-#include "torch/tensor_segments.h"
+#include "torch/memory/pack.h"
+#include "torch/memory/tensor_segments.h"
 
 namespace deft {
 

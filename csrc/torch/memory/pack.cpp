@@ -1,4 +1,4 @@
-#include "torch/pack.h"
+#include "torch/memory/pack.h"
 
 #include <ATen/core/grad_mode.h>
 

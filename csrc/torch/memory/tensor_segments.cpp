@@ -1,4 +1,4 @@
-#include "torch/tensor_segments.h"
+#include "torch/memory/tensor_segments.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "cuda/segments.h"
+#include "cuda/copy/segments.h"
 
 namespace deft {
 

@@ -1,4 +1,4 @@
-#include "cuda/float_bits.h"
+#include "cuda/copy/float_bits.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
-#include "cuda/multi_copy.h"
+#include "cuda/copy/multi_copy.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <string>
 
+#include "cuda/copy/multi_copy_work.h"
 #include "cuda/dtype.h"
 #include "cuda/event.h"
-#include "cuda/multi_copy_work.h"
 #include "segment_support.h"
 
 namespace {

@@ -8,8 +8,8 @@
 #include <random>
 #include <vector>
 
-#include "cuda/element.h"
-#include "cuda/segment_list.h"
+#include "cuda/copy/element.h"
+#include "cuda/copy/segment_list.h"
 
 namespace deft_cuda::testing {
 

@@ -1,4 +1,4 @@
-#include "cuda/segment_table.h"
+#include "cuda/copy/segment_table.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "cuda/segments.h"
+#include "cuda/copy/segments.h"
 
 #include <gtest/gtest.h>
 

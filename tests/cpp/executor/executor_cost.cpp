@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "core/executor.h"
+#include "core/executor/executor.h"
 #include "support.h"
 
 namespace deft {

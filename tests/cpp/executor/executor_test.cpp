@@ -1,5 +1,5 @@
 // The steps of the training loop: buffers, collecting, boundaries, misuse.
-#include "core/executor.h"
+#include "core/executor/executor.h"
 
 #include <gtest/gtest.h>
 

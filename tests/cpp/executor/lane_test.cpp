@@ -1,4 +1,4 @@
-#include "core/lane.h"
+#include "core/executor/lane.h"
 
 #include <gtest/gtest.h>
 

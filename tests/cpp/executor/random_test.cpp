@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/executor.h"
-#include "core/schedule.h"
+#include "core/executor/executor.h"
+#include "core/plan/schedule.h"
 #include "support.h"
 
 namespace deft {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "core/executor.h"
+#include "core/executor/executor.h"
 #include "support.h"
 
 namespace deft {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/executor.h"
+#include "core/executor/executor.h"
 #include "support.h"
 
 namespace deft {

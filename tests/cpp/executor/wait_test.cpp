@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/executor.h"
+#include "core/executor/executor.h"
 #include "support.h"
 
 namespace deft {

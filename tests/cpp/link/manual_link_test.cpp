@@ -1,4 +1,4 @@
-#include "core/manual_link.h"
+#include "core/link/manual_link.h"
 
 #include <gtest/gtest.h>
 

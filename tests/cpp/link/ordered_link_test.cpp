@@ -1,4 +1,4 @@
-#include "core/ordered_link.h"
+#include "core/link/ordered_link.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/manual_link.h"
+#include "core/link/manual_link.h"
 
 namespace deft {
 namespace {

@@ -1,5 +1,5 @@
 // To be run under the sanitizers too: jobs outlive their worker, and destroy it.
-#include "core/serial_worker.h"
+#include "core/link/serial_worker.h"
 
 #include <gtest/gtest.h>
 

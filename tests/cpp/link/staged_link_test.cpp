@@ -1,4 +1,4 @@
-#include "core/staged_link.h"
+#include "core/link/staged_link.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/manual_link.h"
+#include "core/link/manual_link.h"
 
 namespace deft {
 namespace {

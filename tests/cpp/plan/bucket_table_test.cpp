@@ -1,4 +1,4 @@
-#include "core/bucket_table.h"
+#include "core/plan/bucket_table.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "core/plan.h"
+#include "core/plan/plan.h"
 #include "support.h"
 
 namespace deft {

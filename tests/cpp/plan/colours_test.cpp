@@ -1,11 +1,11 @@
-#include "core/colours.h"
+#include "core/plan/colours.h"
 
 #include <gtest/gtest.h>
 
 #include <cstddef>
 #include <set>
 
-#include "core/plan.h"
+#include "core/plan/plan.h"
 
 namespace deft {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/errors.h"
-#include "core/plan.h"
+#include "core/plan/plan.h"
 #include "support.h"
 
 namespace deft {
