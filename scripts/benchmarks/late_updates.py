@@ -24,9 +24,9 @@ from deft_horovod import policies
 from deft_horovod.base.parameter import Parameter
 from deft_horovod.config import Config
 from deft_horovod.profile import Profile
-from deft_horovod.runtime.correct.lookahead import Shadow
-from deft_horovod.runtime.measure.gradient_statistics import GradientWatch
-from deft_horovod.runtime.ranks.named_parameters import Member
+from deft_horovod.runtime.correct.lookahead import Lookahead
+from deft_horovod.runtime.measure.gradient_statistics import GradientStatistics
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.reduce.partial_update import options_of
 
 WIDTH, DEPTH, VOCABULARY, LENGTH = 512, 6, 6000, 256
@@ -62,17 +62,17 @@ def late_parameters(model: nn.Module, share: float) -> list[torch.Tensor]:
     return chosen
 
 
-def watch_of(model: nn.Module) -> GradientWatch:
+def watch_of(model: nn.Module) -> GradientStatistics:
     """As it is on the deciding rank of four."""
-    members = [Member(name, p) for name, p in model.named_parameters()]
+    members = [NamedParameter(name, p) for name, p in model.named_parameters()]
     parameters = [Parameter(m.name, m.tensor.numel(), "float32", "float32", "cpu") for m in members]
     request = policies.Request(tuple(parameters), Profile.assumed(len(parameters)), Config.load())
-    watch = GradientWatch(4, summed=False)
+    watch = GradientStatistics(4, summed=False)
     watch.follow(members, policies.get("bucket").plan(request))
     return watch
 
 
-def look(watch: GradientWatch, step: int, model: nn.Module) -> float:
+def look(watch: GradientStatistics, step: int, model: nn.Module) -> float:
     """Seconds that it takes to look at the gradients of a step, own and averaged."""
     gradients = [p.grad for p in model.parameters()]
     began = time.perf_counter()
@@ -86,19 +86,19 @@ def measure(name: str, share: float, options: argparse.Namespace) -> dict[str, A
     model = Model()
     optimizer = OPTIMIZERS[name](model.parameters())
     late = late_parameters(model, share)
-    shadow, own = Shadow(optimizer), [torch.randn_like(p) * 1e-3 for p in late]
+    lookahead, own = Lookahead(optimizer), [torch.randn_like(p) * 1e-3 for p in late]
     tokens = torch.randint(VOCABULARY, (options.batch, LENGTH))
     watch = watch_of(model)
     steps_s, extra_s, look_s = [], [], []
     for step in range(options.steps + 1):
         began = time.perf_counter()
         estimates = {p: gradient * 1.0 for p, gradient in zip(late, own, strict=True)}
-        shadow.cast([(estimates, options_of(optimizer))] if step else [])
+        lookahead.cast([(estimates, options_of(optimizer))] if step else [])
         cast = time.perf_counter()
         loss = nn.functional.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())
         loss.backward()
         trained = time.perf_counter()
-        shadow.lift()
+        lookahead.lift()
         lifted = time.perf_counter()
         looked = look(watch, step, model)
         optimizer.step()

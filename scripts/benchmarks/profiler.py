@@ -43,7 +43,7 @@ class Training:
     def __init__(self, options: argparse.Namespace) -> None:
         import torch
 
-        from deft_horovod.runtime.ranks.named_parameters import Member
+        from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 
         torch.manual_seed(0)
         layers: list[Any] = []
@@ -51,7 +51,7 @@ class Training:
             layers += [torch.nn.Linear(options.width, options.width), torch.nn.ReLU()]
         self.model = torch.nn.Sequential(*layers)
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3, momentum=0.9)
-        self.members = tuple(Member(*pair) for pair in self.model.named_parameters())
+        self.members = tuple(NamedParameter(*pair) for pair in self.model.named_parameters())
         self.inputs = torch.randn(options.batch, options.width)
 
     def step_s(self, observer: Any, profiler: Any) -> Seconds:

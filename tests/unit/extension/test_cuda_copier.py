@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from deft_horovod.runtime.extension import native
-from deft_horovod.runtime.ranks.reduction import Channel
+from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.reduce.planned import open_link
 
 
@@ -14,18 +14,18 @@ def horovod():
     stock.init()
 
 
-def channel():
-    return Channel(stock.Sum, stock.Compression.none, 1.0, False, stock.global_process_set)
+def reduction():
+    return Reduction(stock.Sum, stock.Compression.none, 1.0, False, stock.global_process_set)
 
 
 def test_host_memory_needs_no_staging():
-    assert isinstance(open_link(channel(), [torch.device("cpu")]), native.HorovodLink)
+    assert isinstance(open_link(reduction(), [torch.device("cpu")]), native.HorovodLink)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_without_a_device_the_error_says_why():
     with pytest.raises(RuntimeError, match="no copy stream on CUDA device 0"):
-        native.StagedLink(open_link(channel()), 0)
+        native.StagedLink(open_link(reduction()), 0)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
@@ -33,6 +33,6 @@ def test_what_is_on_a_device_is_staged_where_horovod_has_no_nccl(monkeypatch):
     devices = [torch.device("cpu"), torch.device("cuda", 1)]
     monkeypatch.setattr(stock, "nccl_built", lambda: False)
     with pytest.raises(RuntimeError, match="no copy stream on CUDA device 1"):
-        open_link(channel(), devices)
+        open_link(reduction(), devices)
     monkeypatch.setattr(stock, "nccl_built", lambda: True)
-    assert isinstance(open_link(channel(), devices), native.HorovodLink)
+    assert isinstance(open_link(reduction(), devices), native.HorovodLink)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deft_horovod.plan import Arena, Generation, Link, Plan, Task
 from deft_horovod.runtime.extension import native
-from deft_horovod.runtime.ranks.reduction import Channel
+from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.reduce.planned import open_link
 from tests.unit.support.random_plans import buffers_for, slots_and_buckets
 
@@ -53,11 +53,13 @@ class Rank:
     def __init__(self, plan, together):
         sizes = [slot.end - slot.begin - _HEADER for slot in plan.slots]
         self.tensors = [torch.ones(size, requires_grad=True) for size in sizes]
-        channel = Channel(stock.Sum, stock.Compression.none, 1.0, False, stock.global_process_set)
+        reduction = Reduction(
+            stock.Sum, stock.Compression.none, 1.0, False, stock.global_process_set
+        )
         self.session = native.Session(
             native.Plan(plan.model_dump()),
             self.tensors,
-            [open_link(channel)],
+            [open_link(reduction)],
             f"unit.gathering.{next(_NUMBERS)}",
             0,
             1,

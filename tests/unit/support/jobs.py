@@ -9,7 +9,7 @@ from deft_horovod.cli.launch import script_request as question
 from deft_horovod.cli.main import main
 from deft_horovod.comparison import Arm, Comparison
 from deft_horovod.config import Config
-from deft_horovod.job.exit_report import Outcome
+from deft_horovod.job.exit_report import ExitReport
 from deft_horovod.policies import get
 from deft_horovod.policies.base import Request
 from deft_horovod.profile import LinkCost, Profile, Tensor
@@ -49,7 +49,7 @@ class Jobs:
     def __init__(self):
         self.commands = []
         self.status = 0
-        self.outcome = Outcome(0, "this is the answer")
+        self.outcome = ExitReport(0, "this is the answer")
         self.answer = PROFILE
 
     def __call__(self, command, folder, *, quiet_stdout=False):

@@ -46,7 +46,7 @@ class Meeting:
         self._barrier.abort()
 
 
-class Member:
+class NamedParameter:
     """One of them."""
 
     def __init__(self, meeting, rank):
@@ -77,7 +77,7 @@ def as_ranks(size, function):
 
     def run(rank):
         try:
-            results[rank] = function(Member(meeting, rank))
+            results[rank] = function(NamedParameter(meeting, rank))
         except Exception as error:  # noqa: BLE001  (shown by the test)
             errors.append(error)
             meeting.abort()
