@@ -27,7 +27,7 @@ def _fed_back(own: torch.Tensor, arrived: Arrived | None, ranks: int) -> torch.T
     return None if arrived is None else own + arrived.average - arrived.own
 
 
-GUESSES: Final[Mapping[str, Guess]] = MappingProxyType(
+TRIED: Final[Mapping[str, Guess]] = MappingProxyType(
     {**GUESSES, "fed_back": Guess("own, and the error of the last guess", _fed_back)}
 )
 
@@ -199,7 +199,7 @@ class Lateness:
 
     def _updates(self, worker: int) -> list[tuple[Gradients, int]]:
         """What is guessed of each generation in flight, and of how many steps it is."""
-        guess = GUESSES.get(self._arm.correction)
+        guess = TRIED.get(self._arm.correction)
         if guess is None or not self._arrived:
             return []
         flying = [(one.own[worker], one.steps) for one in self._flying]
