@@ -40,8 +40,8 @@ def _launch(command: list[str], env: dict[str, str], output: str) -> None:
     os.setsid()
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)  # ends with its server, and that with the tests
     descriptor = os.open(output, os.O_WRONLY | os.O_APPEND)
-    os.dup2(descriptor, sys.__stdout__.fileno())
-    os.dup2(descriptor, sys.__stderr__.fileno())
+    for standard in (1, 2):
+        os.dup2(descriptor, standard)
     os.environ.clear()
     os.environ.update(env)
     sys.argv = command
