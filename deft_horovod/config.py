@@ -18,6 +18,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.fields import FieldInfo
 from typing_extensions import Self
 
+from deft_horovod.base.period import LONGEST_PERIOD
 from deft_horovod.base.size import exact_size_text, parse_size
 from deft_horovod.errors import ConfigError, explain
 
@@ -109,14 +110,14 @@ class Config(BaseModel):
     max_delay: int | None = Field(
         None,
         ge=0,
-        le=64,
+        le=LONGEST_PERIOD,
         description="Steps that an update may come late. Unset: 1 for deft and sapipe; for auto 1 "
         "once the learning rate is at most 0.75 of its highest; else 0.",
     )
     max_merge: int | None = Field(
         None,
         ge=1,
-        le=64,
+        le=LONGEST_PERIOD,
         description="Steps that may travel as one sum. Unset: 4 for deft and covap, else 1.",
     )
     late_share: float = Field(

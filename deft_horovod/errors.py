@@ -7,6 +7,11 @@ itself (a peer died, a shutdown) are not wrapped: they surface as Horovod's own 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
+_NAMED: Final = 5  # of a list of names
+
 
 class DeftError(Exception):
     """Base of every error raised by this package."""
@@ -35,6 +40,12 @@ class WaitTimeoutError(DeftError, TimeoutError):
 
 class BuildMismatchError(DeftError, ImportError):
     """The compiled extension does not fit the installed Horovod or torch."""
+
+
+def limited(names: Sequence[str]) -> str:
+    """For a message: the first names, and how many more there are."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def explain(

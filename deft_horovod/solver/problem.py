@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from deft_horovod.base.period import LONGEST_PERIOD
 from deft_horovod.profile import LinkCost, Profile
 from deft_horovod.solver.messages.blocks import Blocking
 
@@ -16,8 +17,6 @@ MARGIN: Final = 0.97
 # The same where updates are rare anyway, so little is lost by it: links have been seen some percent
 # slower in training than when measured alone.
 WIDE_MARGIN: Final = 0.93
-# Steps. Longer cycles, and sums of more steps, are not planned whatever the limits.
-LONGEST_PERIOD: Final = 16
 
 
 @dataclass(frozen=True)
@@ -29,8 +28,12 @@ class Limits:
     late_share: float = 1.0  # of the bytes, which either may befall
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "max_delay", min(self.max_delay, LONGEST_PERIOD))
-        object.__setattr__(self, "max_merge", min(self.max_merge, LONGEST_PERIOD))
+        for name in ("max_delay", "max_merge"):
+            steps = getattr(self, name)
+            if steps > LONGEST_PERIOD:
+                raise ValueError(
+                    f"{name} is {steps}; no plan is longer than {LONGEST_PERIOD} steps"
+                )
 
     @property
     def late(self) -> bool:

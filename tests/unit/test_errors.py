@@ -46,3 +46,11 @@ def test_explain_has_all_parts_in_order():
 def test_explain_leaves_out_what_is_unknown_but_keeps_rank_0():
     assert errors.explain("text") == "text"
     assert errors.explain("text", rank=0) == "text\n  where:    rank 0"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, ""), (2, "a0, a1"), (5, "a0, a1, a2, a3, a4"), (7, "a0, a1, a2, a3, a4 and 2 more")],
+)
+def test_lists_of_names_are_limited(count, text):
+    assert errors.limited([f"a{i}" for i in range(count)]) == text

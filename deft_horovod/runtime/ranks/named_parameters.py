@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from deft_horovod.errors import ConfigError, explain
+from deft_horovod.errors import ConfigError, explain, limited
 
 Groups = Sequence[dict[str, Any]]
 
@@ -20,12 +20,6 @@ class NamedParameter:
 
     name: str
     tensor: torch.Tensor
-
-
-def _limited(names: Iterable[str], limit: int = 5) -> str:
-    listed = list(names)
-    more = f" and {len(listed) - limit} more" if len(listed) > limit else ""
-    return ", ".join(listed[:limit]) + more
 
 
 def _check_pairs(named: Sequence[Any]) -> None:
@@ -46,7 +40,7 @@ def _check_pairs(named: Sequence[Any]) -> None:
             explain(
                 "names in named_parameters must be unique",
                 tensor=repeated[0],
-                observed=f"duplicate names: {_limited(repeated)}",
+                observed=f"duplicate names: {limited(repeated)}",
                 action="when several models share the optimizer, prefix the names of each",
             )
         )
@@ -79,7 +73,7 @@ def members_of(
         raise ConfigError(
             explain(
                 "some parameters of the optimizer are not in named_parameters",
-                observed=f"{len(unnamed)} without a name: {_limited(unnamed)}",
+                observed=f"{len(unnamed)} without a name: {limited(unnamed)}",
                 expected="every parameter of the optimizer named once",
                 action="pass named_parameters of all models whose parameters the optimizer holds",
             )

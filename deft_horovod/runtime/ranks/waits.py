@@ -10,10 +10,9 @@ from typing import Final
 
 import horovod.torch as stock
 
-from deft_horovod.errors import WaitTimeoutError, explain
+from deft_horovod.errors import WaitTimeoutError, explain, limited
 from deft_horovod.runtime.extension import native
 
-_NAMED: Final = 5
 _US: Final = 1e6
 _SLICE_S: Final = 0.1  # between two looks at signals
 # Between two looks at a message. Who looks all the time takes a core from those who move it, and at
@@ -151,9 +150,3 @@ def poll_until_done(handle: int, deadline_s: float, pause_s: float = _PAUSE_S) -
             ended = native.horovod_has_ended()
         time.sleep(pause_s)
     return True
-
-
-def limited(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more

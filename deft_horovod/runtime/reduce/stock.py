@@ -19,11 +19,11 @@ import horovod.torch as stock
 import torch
 from torch.autograd.graph import get_gradient_edge
 
-from deft_horovod.errors import DeftError, WaitTimeoutError, explain
+from deft_horovod.errors import DeftError, WaitTimeoutError, explain, limited
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.ranks.reduction import Reduction
-from deft_horovod.runtime.ranks.waits import has_ended, limited, poll_until_done, require_horovod
+from deft_horovod.runtime.ranks.waits import has_ended, poll_until_done, require_horovod
 
 _LINKED: Final = (torch.float16, torch.float32, torch.float64)
 

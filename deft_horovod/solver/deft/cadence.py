@@ -11,8 +11,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from deft_horovod.base.period import LONGEST_PERIOD
 from deft_horovod.solver.deft.knapsack import Piece, Window, fill
-from deft_horovod.solver.deft.windows import LONGEST_PERIOD, Beat, Cadence
+from deft_horovod.solver.deft.windows import Beat, Cadence
 from deft_horovod.solver.problem import Item, Problem
 
 # Of the windows' time: less where a balanced step still asks for more than it has.

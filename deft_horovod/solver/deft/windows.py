@@ -20,12 +20,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from deft_horovod.base.period import LONGEST_PERIOD
 from deft_horovod.plan import Stage
 from deft_horovod.solver.assemble import Departure, Timing
 from deft_horovod.solver.deft.knapsack import Piece, Window, fill
 from deft_horovod.solver.problem import Item, Problem
 
-LONGEST_PERIOD: Final = 16
 # Ticks of a step. Coarse, so that states repeat.
 _STEP_TICKS: Final = 2_000
 # A message longer than so many steps is exposed whatever its exact time.

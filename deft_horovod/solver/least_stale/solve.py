@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from deft_horovod.base.parameter import Parameter
+from deft_horovod.base.period import LONGEST_PERIOD
 from deft_horovod.plan import Plan
 from deft_horovod.plan.staleness import mean_staleness, staleness, updates_per_step
 from deft_horovod.profile import Profile
@@ -30,7 +31,7 @@ from deft_horovod.solver.messages.blocks import ALPHA_SHARE, WINDOW_SHARE, Block
 from deft_horovod.solver.predict.bounds import bound_us
 from deft_horovod.solver.predict.prediction import predict
 from deft_horovod.solver.predict.timeline import simulate
-from deft_horovod.solver.problem import LONGEST_PERIOD, Limits, Problem, margin_of, problem_of
+from deft_horovod.solver.problem import Limits, Problem, margin_of, problem_of
 
 # (share of start-up, share of a window) that a message may be: as blocks see fit; finer, for
 # fresher plans where there is link time to spare; coarser, for links that are overcharged; and

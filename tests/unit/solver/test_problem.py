@@ -3,7 +3,6 @@ import pytest
 from deft_horovod.profile import LinkCost, LinkProfile
 from deft_horovod.solver.messages.blocks import block_up
 from deft_horovod.solver.problem import (
-    LONGEST_PERIOD,
     MARGIN,
     WIDE_MARGIN,
     Choice,
@@ -15,11 +14,6 @@ from deft_horovod.solver.problem import (
 )
 from tests.unit.support.models import request
 from tests.unit.support.problems import example
-
-
-def test_limits_end_at_the_longest_period():
-    assert Limits(64, 64) == Limits(LONGEST_PERIOD, LONGEST_PERIOD)
-    assert Limits(1, 4).max_merge == 4
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from deft_horovod.errors import WaitTimeoutError
 from deft_horovod.runtime.ranks import waits
-from deft_horovod.runtime.ranks.waits import Waiter, has_ended, limited, poll_until_done
+from deft_horovod.runtime.ranks.waits import Waiter, has_ended, poll_until_done
 
 NAMES = [f"layer{i}.weight" for i in range(8)]
 
@@ -91,14 +91,6 @@ def test_the_plan_holds_it():
 
 def test_it_is_a_timeout_error_for_those_who_catch_that():
     assert issubclass(WaitTimeoutError, TimeoutError)
-
-
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [(0, ""), (2, "a0, a1"), (5, "a0, a1, a2, a3, a4"), (7, "a0, a1, a2, a3, a4 and 2 more")],
-)
-def test_lists_of_names_are_limited(count, text):
-    assert limited([f"a{i}" for i in range(count)]) == text
 
 
 def test_a_message_of_horovods_own_is_polled_until_it_is_there(monkeypatch):

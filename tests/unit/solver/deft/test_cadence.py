@@ -2,8 +2,8 @@ import math
 
 from hypothesis import given, settings
 
+from deft_horovod.base.period import LONGEST_PERIOD
 from deft_horovod.solver.deft.cadence import cadences, needs_merging
-from deft_horovod.solver.deft.windows import LONGEST_PERIOD
 from deft_horovod.solver.problem import Item, Limits, Problem
 from tests.unit.solver.deft.test_windows import problems
 

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deft_horovod.solver.deft.windows import LONGEST_PERIOD, Beat, Cadence, schedule
+from deft_horovod.base.period import LONGEST_PERIOD
+from deft_horovod.solver.deft.windows import Beat, Cadence, schedule
 from deft_horovod.solver.problem import Item, Limits, Problem
 
 STEP_US = 200.0
