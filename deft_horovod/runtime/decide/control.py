@@ -18,7 +18,6 @@ import torch
 
 from deft_horovod import policies
 from deft_horovod.base.trace import Line
-from deft_horovod.comparison import STOCK
 from deft_horovod.plan import Plan
 from deft_horovod.policies.limits import limits, narrowed, within
 from deft_horovod.policies.memory import Memory
@@ -67,7 +66,6 @@ class Control:
         self._tried: dict[tuple[str, bool], Plan] = {}
         self._profiled: tuple[NamedParameter, ...] = ()
         self._link: LinkCost | None = None  # seen in messages, without a profile
-        self._plain = STOCK  # what stock Horovod's part is played by
         self._vote = ReplanVote()
         self._steps_with_plan = 0
         self._reasons: Counter[str] = Counter()
@@ -99,8 +97,7 @@ class Control:
         phase = self.phase
         whole, sums = self._whole_task, phase.late and self._thrown_away.sums
         now = narrowed(whole.config, phase.policy, late=phase.late, sums=sums)
-        name = self._plain if phase.policy == STOCK and self._measures else phase.policy
-        return replace(whole, policy=self._memory.of(policies.get(name)), config=now)
+        return replace(whole, policy=self._memory.of(policies.get(phase.policy)), config=now)
 
     @property
     def impatient(self) -> bool:
@@ -332,9 +329,6 @@ class Control:
         if self._phases.phase.kind != "profile":
             return
         self._announce(observer)
-        # Horovod's own calls know no bfloat16.
-        unknown = any(m.tensor.dtype == torch.bfloat16 for m in observer.members)
-        self._plain = "bucket" if unknown else STOCK
         same = [id(m) for m in self._profiled] == [id(m) for m in observer.members]
         kept = self._profile if same else None
         # A worker that has just come has done none, and all have to be at the same place.
