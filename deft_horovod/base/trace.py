@@ -64,7 +64,7 @@ class StepSpan:
 
     number: int
     began_us: float
-    updated_us: float | None  # the optimizer had updated; None: nobody saw that
+    updated_us: float | None  # the optimizer had updated; None: not seen
     backward_us: float | None  # backward began; None: it was not seen
     asked_us: float  # for the averages
     done_us: float  # they were there

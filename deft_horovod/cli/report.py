@@ -179,7 +179,7 @@ def _option_names(given: dict[str, Any]) -> str:
 
 
 def _fields(path: Path) -> dict[str, Any]:
-    """Those of the JSON in a file; none where it is no JSON, which whoever reads it then says."""
+    """Those of the JSON in a file; none where it is no JSON, which its reader then reports."""
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

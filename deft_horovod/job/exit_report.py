@@ -1,4 +1,4 @@
-"""How a profiled script ended, on one rank; left in a folder for whoever started it."""
+"""How a profiled script ended, on one rank; left in a folder for the process that started it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ExitReport:
 
     @classmethod
     def found(cls, folder: Path) -> ExitReport | None:
-        """Of all ranks the first that went wrong, else the lowest; None: nobody left one."""
+        """Of all ranks the first that went wrong, else the lowest; None: no rank left one."""
         files = sorted(folder.glob("rank.*.json"), key=lambda path: path.stat().st_mtime_ns)
         outcomes = {path: cls(**json.loads(path.read_text(encoding="utf-8"))) for path in files}
         wrong = [outcome for outcome in outcomes.values() if outcome.status]

@@ -1,4 +1,4 @@
-"""Measures the optimizers of a script that trains on one rank, whoever has made them.
+"""Measures the optimizers of a script that trains on one rank, however they were made.
 
 They are met where torch lets everybody pass: before the update of any optimizer. The first step of
 an optimizer tells that it is there, the second how many backward passes make a step; from the third
@@ -96,7 +96,7 @@ class FollowedOptimizer:
             self._prepare()
             return
         if not self._observer.collector.any():
-            return  # nothing came, or it is measured and nobody collects any more
+            return  # nothing came, or all is measured and collecting has ended
         self._profiler.begin_boundary()
         whole = self._end_step(self._observer)
         if whole:

@@ -174,7 +174,7 @@ def subject_text(subject: Subject[Any]) -> str:
 def options_and_words(
     description: str | None, arguments: list[str], **more: type[Any]
 ) -> tuple[argparse.Namespace, list[str]]:
-    """What whoever started this rank asks for, and the script with its arguments."""
+    """The options of the process that started this rank, and the script with its arguments."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--warmup", type=int, required=True)

@@ -8,7 +8,7 @@ from typing import Final
 from deft_horovod.config import Config
 
 DEFAULT_BUDGET: Final = 0.02  # of the loss; see docs/internals/preserver.md
-# Whoever asks for `auto` does not want to think about accuracy; whoever names a policy has.
+# Users of `auto` do not want to think about accuracy; users who name a policy have.
 _BUDGETS: Final = MappingProxyType({"auto": DEFAULT_BUDGET})
 
 

@@ -120,7 +120,7 @@ class Engine:
         if self.number is None:
             self._observer.end_step()
             if not self._start():
-                # Somebody is in join(): no plan can be agreed on, Horovod's own calls still work.
+                # A rank is in join(): no plan can be agreed on, but Horovod's own calls still work.
                 self._reduce_now(self._observer.members)
                 return
         changed = self._observer.outdated(self._members())
@@ -189,7 +189,7 @@ class Engine:
 
     def rejoin(self) -> None:
         """All ranks have come out of ``join()``. Those that left early have not read what the last
-        headers asked for, so nobody acts on it; whoever asked goes on asking in the next step."""
+        headers asked for, so no rank acts on it. A rank that asked asks again in the next step."""
         if self.planned is not None:
             self.planned.forget_attention()
         self._control.rejoin(self._agreement())
@@ -235,7 +235,7 @@ class Engine:
                     self.discard()
                 if late := self._installed.late:
                     late.settle()
-            except stock.HorovodInternalError:  # a peer died; whoever loads now recovers from it
+            except stock.HorovodInternalError:  # a peer died; loading recovers from it
                 failed = True
         if failed or self.late:
             self.forget()
@@ -335,7 +335,7 @@ class Engine:
             return
         agreement = self._agreement()
         if not agreement.everyone_here():
-            return  # whoever asked goes on asking, until those in join() see it too
+            return  # a rank that asked goes on asking, until those in join() see it too
         self.open_gates()
         if late := self._installed.late:
             flush(late, self._inner, self.scales)

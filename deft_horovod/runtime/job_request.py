@@ -111,7 +111,7 @@ class JobRequest(Generic[Answer]):
         return self.subjects[-1]
 
     def require_running(self) -> None:
-        """Tells the script to end, if it was told before and somebody has caught it."""
+        """Tells the script to end, if it was told before and caught the exception."""
         if self._status is not None:
             raise Answered(self._status)
 

@@ -105,7 +105,7 @@ class Scenario:
 
 
 def step_us(plan: Plan, profile: Profile) -> float:
-    """What a step takes under a plan, by whoever orders and fuses its messages."""
+    """What a step takes under a plan, whether Horovod or the plan orders and fuses messages."""
     return play(plan, profile).step_us
 
 

@@ -38,7 +38,7 @@ class Screen(Protocol):
 
 
 class Silent:
-    """Nobody looks."""
+    """No progress is shown."""
 
     def show(self, done: int, needed: int) -> None:
         """Nothing to see."""

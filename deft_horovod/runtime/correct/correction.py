@@ -186,7 +186,7 @@ class Correction:
             gradients, before = self._probe
             factor = _norm(gradients) / before
             older = torch.zeros_like(factor) if self._factor is None else self._factor
-            # As tensors, so that nobody waits for a GPU. Not finite: nothing there, or too much.
+            # As tensors, so that no thread waits for a GPU. Not finite: nothing there, or too much.
             self._factor = torch.where(factor.isfinite(), factor, older)
             self._probe = None
 
@@ -212,7 +212,7 @@ def _norm(gradients: Sequence[torch.Tensor]) -> torch.Tensor:
 
 
 def _owned(gradient: torch.Tensor) -> torch.Tensor:
-    """A gradient that nobody else writes to: autograd's own is let go at the boundary, but one that
-    lies in the memory of messages is not."""
+    """A gradient that nothing else writes to. Autograd lets go of its own at the boundary; one that
+    lies in the memory of messages is still written to."""
     own_bytes = gradient.numel() * gradient.element_size()
     return gradient.clone() if gradient.untyped_storage().nbytes() > own_bytes else gradient

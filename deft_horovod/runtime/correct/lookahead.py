@@ -69,7 +69,7 @@ class Lookahead:
                 state[prefix + name] = true[id(parameter)].clone()
 
     def leave_what_changed(self) -> None:
-        """Forgets the true values of what somebody has written to since the cast."""
+        """Forgets the true values of parameters that were written to since the cast."""
         pairs = zip(self._kept, self._versions, strict=True)
         self._kept = [kept for kept, version in pairs if kept[0]._version == version]  # noqa: SLF001
         self._versions = [kept[0]._version for kept in self._kept]  # noqa: SLF001

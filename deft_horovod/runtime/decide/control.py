@@ -57,7 +57,7 @@ class Control:
         self.links = Links(task.reduction, task.config)
         self._whole_task = task
         self._inner = inner
-        self._subject: Subject[Any] | None = None  # of the request of whoever runs the job
+        self._subject: Subject[Any] | None = None  # of the request that the job was started with
         self._phases = Phases(task.policy.name, task.config, purpose=task.purpose)
         self._drift = Drift(task.config.drift, task.config.drift_steps)
         self._profiler: Profiler | None = None
@@ -262,7 +262,7 @@ class Control:
         self._steps_with_plan = 0
         self._drift.restart()
         why = self._vote.count(agreement)
-        # Where parameters are new nobody knows yet whether late updates would be predicted.
+        # With new parameters it is not known yet whether late updates would be corrected.
         turned = why.asked and not why.again and self._rate.agree(agreement, predicted=predicted)
         if turned:
             self._follow_rate()
@@ -343,8 +343,8 @@ class Control:
         self._phases.proceed()
 
     def _announce(self, observer: Observer) -> None:
-        """Somebody may want to know something of the job. All ranks have to end together, so all
-        have to have it."""
+        """The job may have been started with a request. All ranks have to end together, so all have
+        to have it."""
         request = this_process().job_request
         everyone = self._whole_task.reduction.process_set.size() == stock.size()
         tensors = [member.tensor for member in observer.members]

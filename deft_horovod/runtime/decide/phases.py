@@ -142,7 +142,7 @@ class Phases:
 
     @property
     def undecided(self) -> bool:
-        """Whether this is the last trial, so that somebody has to choose what comes next."""
+        """Whether this is the last trial, after which the next phase must be chosen."""
         return self.phase.kind == "trial" and self._place + 1 == len(self.phases)
 
     def end_trial(self) -> None:

@@ -40,7 +40,7 @@ class Task:
 
     @property
     def watches_forward(self) -> bool:
-        """Whether somebody needs to know when parameters are used."""
+        """Whether it has to be known when parameters are used."""
         return (
             self.policy.gates
             or self.policy.measures  # its updates may be late, and predicted before forward
@@ -56,7 +56,7 @@ class Task:
 
     @property
     def splits(self) -> bool:
-        """Whether somebody needs to know what reduce-scatters and all-gathers cost."""
+        """Whether it has to be known what reduce-scatters and all-gathers cost."""
         return self.policy.splits or self.purpose == "profile"
 
 

@@ -49,7 +49,7 @@ class RateWatch:
 
     @property
     def task(self) -> Task:
-        """What the user has asked for, and the lateness that is nobody's wish to forbid."""
+        """The user's options, and late updates where no option forbids them."""
         if not self.calm:
             return self._task
         config = self._task.config.model_copy(update={"max_delay": 1})

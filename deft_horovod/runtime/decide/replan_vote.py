@@ -1,7 +1,7 @@
 """The vote on a new plan: which rank wants one, and whether all know.
 
 A rank that wants everything to be measured again goes on asking, in the headers of its gradients,
-until all ranks have read that somebody does; then all turn at the same boundary. A phase that has
+until all ranks have read the request; then all turn at the same boundary. A phase that has
 run its steps ends without being asked for, on all ranks alike.
 """
 
@@ -58,7 +58,7 @@ class ReplanVote:
         return Reason(asked or again, again)
 
     def clear(self) -> None:
-        """Nobody wants anything any more."""
+        """The vote begins anew."""
         self.withdraw()
         self._wants = False
 

@@ -67,7 +67,7 @@ class MessageStream:
         self._stopped = False
 
     def stop(self) -> None:
-        """Whoever waits on another thread gives up."""
+        """A wait in another thread gives up."""
         self._stopped = True
 
     def reserve(self, size_bytes: int) -> None:

@@ -26,7 +26,7 @@ from deft_horovod.runtime.ranks.reduction import Reduction
 
 # Torch annotates only part of what is there.
 _DISTRIBUTED: Final[Any] = torch.distributed
-# Of the deadline. Whoever fails at once waits for the others with the whole of it, and the store
+# Of the deadline. A rank that fails at once waits for the others with all of it, and the store
 # takes up to half as long again as it is told.
 _STEP_SHARE: Final = 0.25
 # A rank that is late is told by the wait for its bucket, which has the deadline and names it. The
@@ -83,7 +83,7 @@ class _Opening:
         self._group: Any = None
 
     def group(self) -> Any:
-        """A process group that nobody else refers to."""
+        """A process group that nothing else refers to."""
         try:
             meeting = self._together(self._prepare)[0]  # the deciding rank is the lowest
             self._together(lambda: self._connect(meeting["host"], meeting["port"]))

@@ -2,7 +2,7 @@
 
 The squares of this rank's own gradient and of the average separate signal from noise, so no message
 is needed. A sample of the elements of the largest parameters is looked at; every parameter counts
-by its size. Nothing is read back from an accelerator before somebody asks.
+by its size. Nothing is read back from an accelerator before it is asked for.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Calls(NamedTuple):
     entered: list[Moment]
     left: list[Moment]  # None: it did not return
     outer: list[int]  # the timed call around it; -1: none
-    evaluated: bool  # somebody also used the modules without gradients
+    evaluated: bool  # the modules were also used without gradients
 
 
 class ModuleTimer:

@@ -69,7 +69,7 @@ class Profiler:
         self._done: Moment | None = None
         self._passes: list[Pass] = []
         self._updates: list[Moment] = []
-        # These hooks know the lists, and keep nobody alive who reads them.
+        # These hooks know the lists, and keep no reader of them alive.
         now, passes, updates = self._clock.now, self._passes, self._updates
         watch = native.BackwardWatch(lambda: passes.append(Pass(native.steady_us(), now())))
         updated = inner.register_step_post_hook(lambda *_: updates.append(now()))

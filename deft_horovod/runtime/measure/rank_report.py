@@ -59,7 +59,7 @@ def rank_report(
 
 
 def undisturbed(steps: Sequence[StepTimes]) -> list[StepTimes]:
-    """Without the steps in which somebody evaluated the model, unless that is what most do."""
+    """Without the steps in which the script evaluated the model, unless most steps do."""
     quiet = [step for step in steps if not step.evaluated]
     return quiet if 2 * len(quiet) >= len(steps) else list(steps)
 

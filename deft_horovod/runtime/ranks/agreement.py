@@ -109,7 +109,7 @@ class Agreement:
         raise AgreementError(self._explain(everyone))
 
     def collect(self, text: str) -> list[str]:
-        """What every rank says, in the order of the ranks; nobody may say nothing."""
+        """What every rank says, in the order of the ranks. Every rank has to say something."""
         body = _packed(text)
         lengths = self._gather(_count(body.numel()), ".length").tolist()
         room = _room(max(lengths))

@@ -1,4 +1,4 @@
-"""Names of parameters from the modules that use them, where nobody has given any."""
+"""Names of parameters from the modules that use them, where the script gives none."""
 
 from __future__ import annotations
 

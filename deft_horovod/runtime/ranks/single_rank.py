@@ -19,7 +19,7 @@ class SingleRank(Agreement):
         return True
 
     def require_equal(self, facts: Mapping[str, Any]) -> None:
-        """Nobody can differ."""
+        """There is no other rank that could differ."""
 
     def collect(self, text: str) -> list[str]:
         """What this rank says."""

@@ -190,7 +190,7 @@ class PlannedReducer:
         return new
 
     def take_records(self) -> list[native.MessageRecord]:
-        """Those that have arrived since this was last called, whoever has looked at them."""
+        """Those that have arrived since the last call, whether they were looked at or not."""
         self.look_at_records()
         taken = [*self._records]
         self._records.clear()
@@ -218,7 +218,7 @@ class PlannedReducer:
         return asked
 
     def forget_attention(self) -> None:
-        """Nobody acts on what was asked for so far."""
+        """No rank acts on what was asked for so far."""
         self._attention = self._attention_next = False
 
     def members_of(self, dues: Iterable[native.Due]) -> set[int]:
@@ -318,7 +318,7 @@ class PlannedReducer:
         return [list(dues) for _, dues in groupby(alive, key=lambda due: due.apply_step)]
 
     def abandon(self) -> None:
-        """Its engine is gone, and nobody will take what is late: no guess may stay in the model.
+        """Its engine is gone, and late gradients are never taken: no guess may stay in the model.
         Messages go on, as other ranks may wait for them, and gates apply what they hold."""
         if self.correction is not None:
             self.correction.abandon()

@@ -2,7 +2,7 @@
 
 Reading ``param_groups`` has no effect on training, with one exception: ``torch.amp.GradScaler``
 finds the gradients that it unscales by walking the groups, and by then ``p.grad`` has to hold the
-averages. So the reader is recognised, and nobody else's reading acts.
+averages. So the scaler is recognised, and every other read has no effect.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ class StockReducer:
         for index in range(len(self._members)):
             if index not in self._ready:
                 self.send(index)
-        while self._sent:  # after a failure, only what nobody has waited for yet
+        while self._sent:  # after a failure, only those not waited for yet
             group, (message, contexts) = next(iter(self._sent.items()))
             self._await(group, message)
             del self._sent[group]
@@ -249,7 +249,7 @@ class StockHooks:
         self._handles = [node.register_hook(self._hook(i)) for i, node in self._nodes.items()]
 
     def _hook(self, index: int) -> Callable[..., None]:
-        alive = weakref.ref(self)  # parameters must not keep a reducer that nobody uses any more
+        alive = weakref.ref(self)  # parameters must not keep a reducer that is no longer used
 
         def hook(*_: object) -> None:
             this = alive()

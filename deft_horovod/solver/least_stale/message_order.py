@@ -8,7 +8,7 @@ does not interrupt what it has begun, so there are two ways:
 - *patient*: it idles (or takes a shorter message) where the one it would begin makes another late
   that is not ready yet but more urgent.
 
-Neither is better for all plans; whoever asks for both can compare what comes of them. Messages of a
+Neither is better for all plans, so callers may ask for both and compare. Messages of a
 period leave before all of the next one, as in the executor, which sends its list in turn.
 """
 

@@ -44,7 +44,7 @@ ASSUMED_COST: Final = LinkCost(alpha_us=500.0, beta_us_per_byte=0.001)
 
 _MOST_ALPHA: Final = 0.5
 _TAIL_SHARE: Final = 0.5
-# Messages finer than this share of what the window rule allows help nobody.
+# Messages finer than this share of what the window rule allows gain nothing.
 _FINE_SHARE: Final = 1 / 3
 _LARGEST_BYTES: Final = 2 * 1024**3 - ALIGN_BYTES
 
