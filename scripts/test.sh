@@ -62,9 +62,10 @@ run_ranks() {
 }
 
 run_unit() {
-  local slow=()
-  [ "$suite" != quick ] || slow=(-m "not slow")
-  run_pytest unit unit -n "$cores" --dist worksteal "${slow[@]}" "$@"
+  local but=""
+  [ "$suite" != quick ] || but=" and not slow"
+  run_pytest unit unit -n "$cores" --dist worksteal -m "not alone$but" "$@"
+  run_pytest unit unit-alone -m "alone$but" "$@"
 }
 
 have_gtest() { echo '#include <gtest/gtest.h>' | g++ -E -x c++ - >/dev/null 2>&1; }
@@ -113,8 +114,11 @@ run_cpp() {
     echo '<testsuite><testcase name="cpp"><skipped/></testcase></testsuite>' >"$results/cpp.xml"
     return
   fi
-  run_cpp_variant cpp ""
-  [ "$suite" != quick ] || return 0
+  # The sanitizers run the same tests, so one build without them is for a first look only.
+  if [ "$suite" = quick ]; then
+    run_cpp_variant cpp ""
+    return
+  fi
   run_cpp_variant cpp-address address
   run_cpp_variant cpp-thread thread
 }

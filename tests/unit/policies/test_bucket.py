@@ -10,7 +10,7 @@ from deft_horovod.profile import Profile
 from tests.places import ROOT
 from tests.unit.support.planning import bucket_bytes, many_parameters, requests
 
-GOLDEN = ROOT / "fixtures" / "plan_bucket.json"
+GOLDEN = ROOT / "tests" / "fixtures" / "plan_bucket.json"
 
 
 def small_model():

@@ -148,6 +148,7 @@ def test_the_same_findings_make_the_same_page():
     assert page(compared()) == page(compared())
 
 
+@pytest.mark.alone
 def test_a_large_model_takes_no_longer_than_a_moment():
     found = predicted("priority", sampled(many_tensors(2_000)))
     began = time.process_time()

@@ -71,6 +71,7 @@ def test_stock_horovod_scales_worse_with_more_ranks_and_better_with_faster_links
     assert found == sorted(found)
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"max_delay": 1, "max_merge": 4}])
 def test_a_thousand_tensors_on_a_thousand_ranks_take_seconds(options):

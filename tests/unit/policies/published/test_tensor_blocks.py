@@ -113,6 +113,7 @@ def test_tuning_finds_the_best_of_the_sizes(policy, name, ccr):
     assert predicted_us() == min(predicted_us(tune=False, partition_bytes=size) for size in sizes)
 
 
+@pytest.mark.alone
 @EACH
 def test_two_thousand_gradients_are_planned_in_seconds(policy):
     request = many_gradients()

@@ -11,6 +11,8 @@ from deft_horovod.runtime.links.message_stream import Allowance
 from deft_horovod.runtime.links.probe import describe, probe_links
 from tests.unit.support.solo import Solo, as_ranks
 
+pytestmark = pytest.mark.alone
+
 
 class Ticket:
     def __init__(self, done):

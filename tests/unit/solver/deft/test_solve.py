@@ -162,6 +162,7 @@ def test_a_second_link_is_left_alone_where_it_gains_nothing():
     assert [link.name for link in planned("resnet101", 0.5, (1.0, 0.4)).links] == ["horovod"]
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("load", [5.0, 7.0, 9.0])
 def test_a_hundred_buckets_are_planned_in_seconds(load):
     count = 100

@@ -297,6 +297,7 @@ def test_an_unmeasured_link_is_refused_by_name():
         simulate(plan, Profile.assumed(2))
 
 
+@pytest.mark.alone
 def test_eight_thousand_messages_take_well_under_a_second():
     count, period = 1000, 8
     generations = [
