@@ -25,13 +25,12 @@ from deft_horovod.runtime.measure.step_clock import StepClock
 from deft_horovod.runtime.process import this_process
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
+from deft_horovod.runtime.reduce import updates
 from deft_horovod.runtime.reduce.gates import gates_of
 from deft_horovod.runtime.reduce.in_flight import InFlight, agreed_members
 from deft_horovod.runtime.reduce.installed import Installed
-from deft_horovod.runtime.reduce.late_updates import apply_now, depart, discard, flush, throw_away
 from deft_horovod.runtime.reduce.loss_scale import LossScales
 from deft_horovod.runtime.reduce.merging import merging
-from deft_horovod.runtime.reduce.partial_update import options_of
 from deft_horovod.runtime.reduce.planned import PlannedReducer, Route, Sent
 from deft_horovod.runtime.reduce.stock import StockHooks, StockReducer
 from deft_horovod.runtime.stats import step_stats
@@ -131,7 +130,7 @@ class Engine:
         if changed:
             strays += self._observer.newcomers(self._members(), self._agreement())
         self._reduce_now(strays)
-        self._installed.hold(held, options_of(self._inner))
+        self._installed.hold(held, updates.options_of(self._inner))
         self.clock.boundary()
         self._control.trace(self.clock.steps, self.planned, self._observer.last)
         wants = self._control.boundary(
@@ -164,9 +163,9 @@ class Engine:
         self.open_gates()
         if (late := self._installed.late) and self._assignment is not None:
             if self.complete:
-                gated = discard(late, self._inner, self.scales, kept=True)
-                apply_now(late, self._inner, gated, self.scales)
-            flush(late, self._inner, self.scales)
+                gated = updates.discard(late, self._inner, self.scales, kept=True)
+                updates.apply_now(late, self._inner, gated, self.scales)
+            updates.flush(late, self._inner, self.scales)
             self._install_plan(self._assignment, late.sent())
 
     def settle(self, limit_s: float) -> None:
@@ -185,7 +184,7 @@ class Engine:
         """This rank goes into ``join()``."""
         self.open_gates()
         if late := self._installed.late:
-            self.dropped += depart(late, self._inner, self.scales)
+            self.dropped += updates.depart(late, self._inner, self.scales)
 
     def rejoin(self) -> None:
         """All ranks have come out of ``join()``. Those that left early have not read what the last
@@ -202,7 +201,7 @@ class Engine:
         if self._unapplied:
             self._unapplied = False
             if late := self._installed.late:
-                throw_away(late, self._inner, self.scales)
+                updates.throw_away(late, self._inner, self.scales)
         if self.pending:
             self.discard()
         self._installed.forget_gradients(to_zero=to_zero)
@@ -212,10 +211,10 @@ class Engine:
         plan = self.planned.plan if self.planned and self.complete else None
         if self.number is not None and self.complete:
             if late := self._installed.late:
-                gated = discard(late, self._inner, self.scales)
+                gated = updates.discard(late, self._inner, self.scales)
                 self._installed.finish_stock(self.clock)
-                at_once = self._installed.hold(gated, options_of(self._inner))
-                apply_now(late, self._inner, at_once, self.scales)
+                at_once = self._installed.hold(gated, updates.options_of(self._inner))
+                updates.apply_now(late, self._inner, at_once, self.scales)
                 self._installed.watch()
             else:
                 self._installed.finish(self.clock, hold_gated=False)
@@ -338,7 +337,7 @@ class Engine:
             return  # a rank that asked goes on asking, until those in join() see it too
         self.open_gates()
         if late := self._installed.late:
-            flush(late, self._inner, self.scales)
+            updates.flush(late, self._inner, self.scales)
         agreement.require_equal(self.facts())
         if self._observer.outdated(self._members()):
             self._observer.detach()

@@ -24,8 +24,8 @@ from deft_horovod.runtime.decide.planning import Task
 from deft_horovod.runtime.engine import Engine
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.reduce.in_flight import KEY
-from deft_horovod.runtime.reduce.late_updates import merged_apart
 from deft_horovod.runtime.reduce.scaler_call import scaler_call
+from deft_horovod.runtime.reduce.updates import merged_apart
 
 _TWICE = (
     "optimizer.step() after optimizer.synchronize(), without optimizer.skip_synchronize(): Horovod "

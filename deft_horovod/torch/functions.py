@@ -10,7 +10,7 @@ import horovod.torch as stock
 import torch
 
 from deft_horovod.runtime.process import this_process
-from deft_horovod.runtime.reduce.partial_update import options_of, update_only
+from deft_horovod.runtime.reduce.updates import options_of, update_only
 from deft_horovod.runtime.wrapper import DistributedOptimizer
 
 

@@ -27,7 +27,7 @@ from deft_horovod.profile import Profile
 from deft_horovod.runtime.correct.lookahead import Lookahead
 from deft_horovod.runtime.measure.gradient_statistics import GradientStatistics
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
-from deft_horovod.runtime.reduce.partial_update import options_of
+from deft_horovod.runtime.reduce.updates import options_of
 
 WIDTH, DEPTH, VOCABULARY, LENGTH = 512, 6, 6000, 256
 SHARES = (0.1, 0.25, 1.0)  # of the bytes that are late

@@ -21,8 +21,8 @@ from deft_horovod.runtime.correct.lookahead import Lookahead
 from deft_horovod.runtime.measure.module_hook import ModuleHook
 from deft_horovod.runtime.reduce.gates import Hook
 from deft_horovod.runtime.reduce.loss_scale import LossScales
-from deft_horovod.runtime.reduce.partial_update import faster, options_of
 from deft_horovod.runtime.reduce.planned import PlannedReducer
+from deft_horovod.runtime.reduce.updates import faster, options_of
 
 if TYPE_CHECKING:
     from deft_horovod import _C as native

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from deft_horovod.runtime.reduce.partial_update import (
+from deft_horovod.runtime.reduce.updates import (
     Options,
     in_one_pass,
     own_gradients_kept,

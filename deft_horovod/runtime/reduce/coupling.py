@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from deft_horovod.errors import NotSupportedError, explain
-from deft_horovod.runtime.reduce.partial_update import bare_step, options_of, update_only
+from deft_horovod.runtime.reduce.updates import bare_step, options_of, update_only
 
 _INDEPENDENT: Final = tuple(
     getattr(torch.optim, name)

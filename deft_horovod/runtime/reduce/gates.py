@@ -23,14 +23,14 @@ from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from deft_horovod.runtime.extension import native
-from deft_horovod.runtime.reduce.partial_update import (
+from deft_horovod.runtime.reduce.plain_torch import plain_torch
+from deft_horovod.runtime.reduce.planned import PlannedReducer
+from deft_horovod.runtime.reduce.updates import (
     Options,
     faster,
     own_gradients_kept,
     update_only,
 )
-from deft_horovod.runtime.reduce.plain_torch import plain_torch
-from deft_horovod.runtime.reduce.planned import PlannedReducer
 
 if TYPE_CHECKING:
     from deft_horovod.runtime.measure.observer import Observer

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from deft_horovod.runtime.measure.step_clock import StepClock
 from deft_horovod.runtime.reduce.gates import Gates
-from deft_horovod.runtime.reduce.partial_update import Options
 from deft_horovod.runtime.reduce.planned import PlannedReducer
 from deft_horovod.runtime.reduce.stock import StockHooks
+from deft_horovod.runtime.reduce.updates import Options
 
 if TYPE_CHECKING:
     from deft_horovod import _C as native

@@ -15,7 +15,7 @@ from typing import Final
 import torch
 
 from deft_horovod.runtime.correct.lookahead import Lookahead
-from deft_horovod.runtime.reduce.partial_update import options_of
+from deft_horovod.runtime.reduce.updates import options_of
 from scripts.studies.convergence.lateness import Gradients, owned
 
 NAME: Final = "acco"  # as the correction of an arm

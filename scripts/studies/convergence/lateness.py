@@ -12,7 +12,7 @@ import torch
 
 from deft_horovod.runtime.correct.guesses import GUESSES, Arrived, Guess
 from deft_horovod.runtime.correct.lookahead import Lookahead
-from deft_horovod.runtime.reduce.partial_update import faster, options_of, update_only
+from deft_horovod.runtime.reduce.updates import faster, options_of, update_only
 
 Gradients = dict[torch.Tensor, torch.Tensor]
 

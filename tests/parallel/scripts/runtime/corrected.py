@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import deft_horovod.torch as hvd
-from deft_horovod.runtime.reduce.partial_update import in_one_pass, options_of
+from deft_horovod.runtime.reduce.updates import in_one_pass, options_of
 from tests.parallel.scripts.late_plans import Late, LateJob, Make, adamw, sgd
 from tests.parallel.scripts.training import (
     Data,

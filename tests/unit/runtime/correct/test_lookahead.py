@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from deft_horovod.runtime.correct.lookahead import Lookahead
-from deft_horovod.runtime.reduce.partial_update import options_of
+from deft_horovod.runtime.reduce.updates import options_of
 
 OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.1),

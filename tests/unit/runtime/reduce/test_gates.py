@@ -12,7 +12,7 @@ from torch import nn
 
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.reduce.gates import Gates
-from deft_horovod.runtime.reduce.partial_update import options_of
+from deft_horovod.runtime.reduce.updates import options_of
 
 
 @dataclass(eq=False)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from deft_horovod.runtime.reduce.partial_update import (
+from deft_horovod.runtime.reduce.updates import (
     in_one_pass,
     options_of,
     update_only,
