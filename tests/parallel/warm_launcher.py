@@ -15,6 +15,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from multiprocessing.context import ForkServerContext, ForkServerProcess
+from pathlib import PurePath
 from typing import Final
 
 _LIBC: Final = ctypes.CDLL(None)
@@ -29,8 +30,8 @@ def _server() -> ForkServerContext:
 
 
 def start(command: Sequence[str], env: Mapping[str, str], output: str) -> ForkServerProcess:
-    """``command``, whose first word is horovodrun, in a session of its own; its output goes to a
-    file."""
+    """A command in a session of its own, whose output goes to a file. The server helps horovodrun
+    itself; any other command, such as one for other hosts, starts as usual."""
     process = _server().Process(target=_launch, args=(list(command), dict(env), output))
     process.start()
     return process
@@ -42,6 +43,8 @@ def _launch(command: list[str], env: dict[str, str], output: str) -> None:
     descriptor = os.open(output, os.O_WRONLY | os.O_APPEND)
     for standard in (1, 2):
         os.dup2(descriptor, standard)
+    if PurePath(command[0]).name != "horovodrun":
+        os.execvpe(command[0], command, env)  # noqa: S606  (a fixed list of words)
     os.environ.clear()
     os.environ.update(env)
     sys.argv = command
