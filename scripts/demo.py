@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Stock Horovod and deft_horovod train the same network on the same data, in turn, in one job.
 
 The data are the handwritten digits that scikit-learn ships. Two ranks are joined by a link of a

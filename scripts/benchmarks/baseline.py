@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Is what `auto` calls stock no slower than stock Horovod? Needs root and iproute2.
 
 On the emulated cluster (scripts/cluster/cluster.py) three arms take turns inside one job, block by

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Side by side on an emulated cluster: stock Horovod, DDP, our policies. Needs root and iproute2.
 
 Layers of real models' sizes sleep for real models' times (scripts/cluster/accelerator.py) on hosts

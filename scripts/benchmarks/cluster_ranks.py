@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """One process run of scripts/benchmarks/cluster.py, on every rank: all arms in turn, a few steps at
 a time."""
 
@@ -184,5 +183,5 @@ def worker(options: dict[str, Any]) -> None:
 if __name__ == "__main__":
     given = jobs.given_options()
     if given is None:
-        sys.exit("bench_ranks.py is started by bench.py")
+        sys.exit("cluster_ranks is started by scripts.benchmarks.cluster")
     worker(given)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """What late updates cost a step: time and memory, for a model of 25 million parameters.
 
 A transformer trains; before each forward the late parameters are moved to where they will be, and

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """What the optimizer itself costs: ours against Horovod's, in one job, block by block in turn.
 
 Three copies of one model train in the same processes: with Horovod's own DistributedOptimizer

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """How well are step times predicted? Arms of a report of scripts/benchmarks/cluster.py, simulated.
 
     python -m scripts.benchmarks.predicted cluster

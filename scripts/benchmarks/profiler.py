@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """What measuring costs a training step, in one process, block by block in turn.
 
 One model trains; in every other block a profiler measures the steps, as at the beginning of a job.

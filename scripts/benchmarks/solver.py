@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """How long the solver takes, in processor time: 1,000 items over 8 windows, by the link's load.
 
 An item is a generation of a block that has to be placed, a window a forward or a backward: 250

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """What each CUDA kernel needs of a device, as ptxas tells; a spill to memory is an error.
 
 python -m scripts.checks.cubins [--nvcc NVCC]: compiles the kernels of csrc/cuda for each

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The last line of scripts/test.sh: what the JUnit reports in a folder add up to."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The rules of this project that no off-the-shelf linter knows. Prints file:line, what, limit."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """One machine as a small cluster: hosts h1..hN with links of a given rate. Needs root and iproute2.
 
   cluster.py up --hosts 2 --rate 500        make the hosts; rate in Mbit/s, in each direction

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The long form of the fault campaign: seeds of tests/faults, one job for many, until time is up.
 
   campaign.py --seeds 7                       one training again, as a failure has printed it

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """20,000 steps of one tiny training on two ranks: resident memory has to stay flat.
 
   soak.py --policy auto --steps 20000

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Builds Horovod and the extension in one way, on a machine without network.
 
 Each kind gets an environment and a copy of the source tree of its own: an extension fits one

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Everything that only a GPU can tell, in one command, on a machine without network.
 
 Results go to --out: results.json, summary.md, log.txt, and built.tar.xz with what was compiled. A

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """What the machine of a GPU check is, and what of the tools is missing on it."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """A copy of libnccl.so.2 with the device code of one architecture: the rest becomes zeros.
 
 The whole library is over 200 MB. Nothing moves inside the file, so all addresses stay right; what

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Runs tests/gpu, or a part of it, and counts: also what was skipped, and why."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Horovod's source tree, fetched once, kept in the cache folder, and checked before each use.
 
 The published wheel ships no header, so whoever compiles against Horovod needs the source of exactly

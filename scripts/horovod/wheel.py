@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Builds and installs Horovod for the Python that runs this file; install_horovod.sh calls it.
 
 The published sdist does not compile with today's torch, so a patched copy of it is built. The wheel

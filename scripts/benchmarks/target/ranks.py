@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """One training of scripts/benchmarks/target/run.py, on every rank; layers take longer.
 
 Gradients, optimizer and data are real; before each layer's part of forward and backward the rank
@@ -131,7 +130,7 @@ def train(options: dict[str, Any], rank: int, barrier: Callable[[], None]) -> di
 def main() -> int:
     options = jobs.given_options()
     if options is None:
-        print("target_ranks: started by bench_target.py", file=sys.stderr)
+        print("ranks: started by scripts.benchmarks.target.run", file=sys.stderr)
         return 2
     import horovod.torch as stock
 

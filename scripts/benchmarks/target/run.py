@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """How long does real training take to a given loss, over a slow link? Needs root and iproute2.
 
 Two hosts made of network namespaces train a transformer on characters; layers take as long as they
@@ -6,9 +5,9 @@ would on an accelerator (scripts/benchmarks/target/ranks.py). Stock Horovod sets
 final validation loss, and 1 %. Finished trainings are kept: started again, it goes on where it was
 stopped. It ends by writing docs/studies/benchmarks/NAME.md, NAME.json and NAME.png.
 
-  bench_target.py                    everything: about 50 minutes
-  bench_target.py --seeds 1 --ccr 1  a first look
-  bench_target.py --only-report      write the tables of what is there
+  python -m scripts.benchmarks.target.run                    everything: about 50 minutes
+  python -m scripts.benchmarks.target.run --seeds 1 --ccr 1  a first look
+  python -m scripts.benchmarks.target.run --only-report      write the tables of what is there
 """
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Step times of `auto` and of stock Horovod on slow links, with real computing on the device.
 
 Two hosts made of network namespaces, a rank on each, both on one device. The links get a rate at

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Which NCCL a process has bound, and whether that one lets ranks share a GPU.
 
 torch reports the version it was compiled with; what is loaded can be another one.

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """What our hooks and packing cost a step when there is hardly anything to communicate.
 
 One rank trains three copies of a model in turn: plain torch, stock Horovod, ours. A lone rank has

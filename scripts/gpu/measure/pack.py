@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """How fast gradients get into buckets and out: our kernels, torch's, and the memory's own rate.
 
 Every work of a comparison moves the same elements between the same tensors, which take turns so

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Profiles of real models on this device, by deft-profile run, for the simulator."""
 
 from __future__ import annotations

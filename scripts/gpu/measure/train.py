@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """A training script in plain torch, as deft-profile run takes it: random data, one device."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """A few steps of real models on several ranks: ours beside stock Horovod, and equal on all ranks.
 
 Two copies train on the same data, one with our optimizer and one with Horovod's. On two ranks they

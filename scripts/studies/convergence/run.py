@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Does a late update cost accuracy, and which correction gives it back? Real training says.
 
     .venv/bin/python -m scripts.studies.convergence.run all

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """D-Credit's comparison (IEEE TNSE 2025) in the simulator: clusters of 8 nodes."""
 
 from __future__ import annotations

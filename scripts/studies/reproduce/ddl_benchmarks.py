@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The measurements of ddl-benchmarks (2020), predicted: 32 GPUs, three models, three networks.
 
 Unlike the headlines of papers this is a table of measured throughputs whose single-GPU rates are

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """DeAR's comparison (ICDCS 2023) in the simulator: 64 GPUs, five models, two networks."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """DeFT's comparison (arXiv 2503.16815) in the simulator: 16 GPUs, three models, a sweep of rates.
 
 The abstract gives one range of speed-ups and neither the network nor the batch sizes. So the

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """US-Byte's comparison (IEEE TPDS 2024) in the simulator: 8 nodes, and up to 128 GPUs."""
 
 from __future__ import annotations

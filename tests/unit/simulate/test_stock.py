@@ -1,4 +1,4 @@
-"""Stock Horovod as it is simulated. tests/unit/scripts/test_bench_predicted.py measures it."""
+"""Stock Horovod as it is simulated. tests/unit/scripts/benchmarks/test_predicted.py measures it."""
 
 import pytest
 from hypothesis import given, settings

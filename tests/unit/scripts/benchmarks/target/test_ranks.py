@@ -55,7 +55,7 @@ def test_alone_a_step_takes_what_the_processor_needs():
 def test_by_itself_it_says_who_starts_it(capsys, monkeypatch):
     monkeypatch.delenv("SCRIPT_OPTIONS", raising=False)
     assert target_ranks.main() == 2
-    assert "bench_target.py" in capsys.readouterr().err
+    assert "scripts.benchmarks.target.run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("stage", ["forward", "backward"])

@@ -32,7 +32,7 @@ def test_without_namespaces_it_is_no_success(
         raise links.cluster.ClusterError("network namespaces need root")
 
     monkeypatch.setattr(links, "measure", refuse)
-    monkeypatch.setattr("sys.argv", ["gpu_links.py", "--device", "cpu"])
+    monkeypatch.setattr("sys.argv", ["links.py", "--device", "cpu"])
     monkeypatch.setattr(links.jobs, "exit_on_sigterm", lambda: None)
     with pytest.raises(SystemExit) as left:
         links.main()
