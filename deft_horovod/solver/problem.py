@@ -12,11 +12,11 @@ from deft_horovod.solver.messages.blocks import Blocking
 
 # Share of the measured stage times that is planned with: messages do not preempt each other, and
 # no step is exactly like the one that was measured.
-_PICOSECOND_US: Final = 1e-6
 MARGIN: Final = 0.97
 # The same where updates are rare anyway, so little is lost by it: links have been seen some percent
 # slower in training than when measured alone.
 WIDE_MARGIN: Final = 0.93
+_PICOSECOND_US: Final = 1e-6
 
 
 @dataclass(frozen=True)

@@ -356,7 +356,7 @@ def main(arguments: list[str]) -> int:
         print("bench: nothing was measured", file=sys.stderr)
         return 1
     words = [word for word in arguments if word not in ("--fresh", "--only-report")]
-    command = shlex.join(["sudo", ".venv/bin/python", "scripts/benchmarks/cluster.py", *words])
+    command = shlex.join(["sudo", ".venv/bin/python", "-m", "scripts.benchmarks.cluster", *words])
     path = bench_report.write(done, options.name, command, options.report)
     print(f"bench: wrote {path}")
     for problem in problems:

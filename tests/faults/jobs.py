@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +9,8 @@ from typing import Any, Final
 
 from tests.faults.scripts.draw import RANKS
 from tests.parallel.launch import JobHungError, Result, run_ranks
-from tests.places import ROOT
 
 SCRIPTS: Final = Path(__file__).parent / "scripts"
-_SHARED: Final = Path(__file__).parents[1] / "parallel" / "scripts"
 DEADLINE_S: Final = 15.0
 
 # Policies that measure get to their plan within a few steps, and updates may be late from then on.
@@ -31,9 +28,8 @@ QUICK: Final = {
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Of a job of the campaign: its programs share modules with those of tests/parallel."""
-    path = os.pathsep.join([str(ROOT), str(_SHARED)])
-    return {**QUICK, "PYTHONPATH": path, **(more or {})}
+    """Of a job of the campaign."""
+    return {**QUICK, **(more or {})}
 
 
 @dataclass(frozen=True)

@@ -7,19 +7,15 @@ fork of it that runs horovodrun's own entry point. Ranks are started by that as 
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import multiprocessing
 import os
-import signal
 import sys
 from collections.abc import Mapping, Sequence
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import PurePath
-from typing import Final
 
-_LIBC: Final = ctypes.CDLL(None)
-_PR_SET_PDEATHSIG: Final = 1  # of Linux's prctl()
+from scripts.cluster.jobs import end_with_parent
 
 
 @functools.cache
@@ -39,7 +35,7 @@ def start(command: Sequence[str], env: Mapping[str, str], output: str) -> ForkSe
 
 def _launch(command: list[str], env: dict[str, str], output: str) -> None:
     os.setsid()
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)  # ends with its server, and that with the tests
+    end_with_parent()  # which is the server, and that ends with the tests
     descriptor = os.open(output, os.O_WRONLY | os.O_APPEND)
     for standard in (1, 2):
         os.dup2(descriptor, standard)

@@ -24,6 +24,7 @@ from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.ranks.waits import has_ended, poll_until_done, require_horovod
+from deft_horovod.runtime.reduce.planned import open_link
 
 _LINKED: Final = (torch.float16, torch.float32, torch.float64)
 
@@ -205,12 +206,7 @@ def _link_of(reduction: Reduction) -> native.Link | None:
     """Our way into Horovod's queue, if it knows the operation."""
     if reduction.op not in (stock.Average, stock.Sum):
         return None
-    return native.HorovodLink(
-        process_set_id=reduction.process_set.process_set_id,
-        average=reduction.op == stock.Average,
-        prescale=reduction.prescale,
-        postscale=reduction.postscale,
-    )
+    return open_link(reduction)
 
 
 def _dense(gradient: torch.Tensor) -> torch.Tensor:

@@ -130,7 +130,9 @@ def main(arguments: list[str]) -> int:
         print("bench_target: nothing was measured", file=sys.stderr)
         return 1
     words = [word for word in arguments if word != "--only-report"]
-    command = shlex.join(["sudo", ".venv/bin/python", "scripts/benchmarks/target/run.py", *words])
+    command = shlex.join(
+        ["sudo", ".venv/bin/python", "-m", "scripts.benchmarks.target.run", *words]
+    )
     print(f"bench_target: wrote {target_report.write(done, options.name, command, options.report)}")
     for problem in problems:
         print(f"bench_target: FAILED: {problem}", file=sys.stderr)

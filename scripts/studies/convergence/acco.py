@@ -34,12 +34,12 @@ class TrialStep:
     def foresee(self, halves: Sequence[Gradients]) -> None:
         """Of the first halves of all workers, before their whole batches are applied."""
         average = {p: torch.stack([half[p] for half in halves]).mean(0) for p in self._late}
-        shadows = [Lookahead(optimizer) for optimizer in self._optimizers]
-        for optimizer, lookahead in zip(self._optimizers, shadows, strict=True):
+        lookaheads = [Lookahead(optimizer) for optimizer in self._optimizers]
+        for optimizer, lookahead in zip(self._optimizers, lookaheads, strict=True):
             mine = {p: average[p] for p in owned(optimizer, average)}
             lookahead.cast([(mine, options_of(optimizer))])
         self._trial = {p: p.detach().clone() for p in self._late}
-        for lookahead in shadows:
+        for lookahead in lookaheads:
             lookahead.lift()
 
     @contextmanager
