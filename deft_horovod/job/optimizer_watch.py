@@ -100,10 +100,10 @@ class FollowedOptimizer:
         self._profiler.begin_boundary()
         whole = self._end_step(self._observer)
         if whole:
-            self._profiler.end_boundary()
+            self._profiler.end_boundary(None)
         else:
             self._profiler.skip_step()
-        self._subject.step()
+        self._subject.end_boundary(None)
         if self._profiler.complete:
             self._finish(self._observer, self._profiler)
 
@@ -127,7 +127,7 @@ class FollowedOptimizer:
             self._watch = native.BackwardWatch(self._on_pass)
         else:
             return
-        self._subject.step()
+        self._subject.end_boundary(None)
 
     def _on_pass(self) -> None:
         """The collector refuses gradients that were added to as often as it expects. Steps differ

@@ -16,23 +16,21 @@ import horovod.torch as stock
 import torch
 
 from deft_horovod.profile import Profile
-from deft_horovod.runtime.correct.correction import correction_of, possible
 from deft_horovod.runtime.decide.control import Control
 from deft_horovod.runtime.decide.planning import Assignment, Task, assign, job_facts
 from deft_horovod.runtime.extension import native
+from deft_horovod.runtime.installer import Installer
 from deft_horovod.runtime.measure.observer import Observer
 from deft_horovod.runtime.measure.step_clock import StepClock
-from deft_horovod.runtime.process import this_process
+from deft_horovod.runtime.process import Process
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.reduce import updates
-from deft_horovod.runtime.reduce.gates import gates_of
 from deft_horovod.runtime.reduce.in_flight import InFlight, agreed_members
 from deft_horovod.runtime.reduce.installed import Installed
 from deft_horovod.runtime.reduce.loss_scale import LossScales
-from deft_horovod.runtime.reduce.merging import merging
-from deft_horovod.runtime.reduce.planned import PlannedReducer, Route, Sent
-from deft_horovod.runtime.reduce.stock import StockHooks, StockReducer
+from deft_horovod.runtime.reduce.planned import PlannedReducer
+from deft_horovod.runtime.reduce.stock import StockReducer
 from deft_horovod.runtime.stats import step_stats
 
 
@@ -45,7 +43,9 @@ class Engine:
         members: Callable[[], tuple[NamedParameter, ...]],
         task: Task,
         passes_per_step: int,
+        process: Process,
     ) -> None:
+        self._process = process
         self.clock = StepClock()
         self.task = task
         self.passes_per_step = passes_per_step
@@ -61,12 +61,13 @@ class Engine:
         self._training_thread = threading.get_ident()
         self._unapplied = False  # a boundary was reached whose updates were not made
         self._observer = self._observe()
-        self._control = Control(task, inner, self.scales)
-        this_process().engines.add(self)
+        self._control = Control(task, inner, self.scales, process)
+        self._installer = Installer(task, inner, self.scales, self.clock, self._control)
+        process.engines.add(self)
 
     def __del__(self) -> None:
         if self.planned is not None:
-            this_process().inherit(self.planned, in_step=self.complete)
+            self._process.inherit(self.planned, in_step=self.complete)
 
     # --- the step ----------------------------------------------------------------------------
     @property
@@ -132,9 +133,13 @@ class Engine:
         self._reduce_now(strays)
         self._installed.hold(held, updates.options_of(self._inner))
         self.clock.boundary()
-        self._control.trace(self.clock.steps, self.planned, self._observer.last)
-        wants = self._control.boundary(
-            self.clock, self.planned, self._agreement, changed=changed, strays=bool(strays)
+        wants = self._control.end_boundary(
+            self.clock,
+            self.planned,
+            self._observer.last,
+            self._agreement,
+            changed=changed,
+            strays=bool(strays),
         )
         if wants and self.planned is not None:
             self.planned.session.request_attention()
@@ -143,9 +148,10 @@ class Engine:
     def after_step(self) -> None:
         """The updates of this boundary are done."""
         self._unapplied = False
-        self._control.updated()
+        due = self._control.updated()
         self._installed.updated()
-        self._turn_if_due()
+        if due and self.number is not None:
+            self._turn()
 
     def open_gates(self) -> None:
         """Applies what is held back."""
@@ -166,7 +172,7 @@ class Engine:
                 gated = updates.discard(late, self._inner, self.scales, kept=True)
                 updates.apply_now(late, self._inner, gated, self.scales)
             updates.flush(late, self._inner, self.scales)
-            self._install_plan(self._assignment, late.sent())
+            self._begin_cycle(self._assignment, late)
 
     def settle(self, limit_s: float) -> None:
         """The others get our part of what is on its way, and what gates hold is applied. In the
@@ -193,7 +199,7 @@ class Engine:
             self.planned.forget_attention()
         self._control.rejoin(self._agreement())
         if (late := self._installed.late) and self._assignment is not None:  # a new cycle for all
-            self._install_plan(self._assignment, late.sent())
+            self._begin_cycle(self._assignment, late)
 
     def throw_away(self, *, to_zero: bool) -> None:
         """The user clears gradients: those of this step are void on all ranks, also where their
@@ -242,8 +248,7 @@ class Engine:
     def forget(self) -> None:
         """Horovod is new, or its queue failed: what was agreed and what is in flight is void."""
         self.dropped, self._unapplied = self.dropped + self.unapplied, False
-        self._drop_plan()
-        self._installed.remove_stock()
+        self._uninstall()
         self.number = None
         self.epoch = 0
         self._observer.detach()
@@ -300,7 +305,7 @@ class Engine:
         if not agreement.everyone_here():
             return False
         agreement.require_equal(self.facts())
-        self.number = number = this_process().take_number(self.process_set_id, agreement)
+        self.number = number = self._process.take_number(self.process_set_id, agreement)
         self._control.meet(agreement, self._observer, number)
         if not self._go_on(agreement):
             self._control.start(agreement, self._observer)
@@ -328,10 +333,8 @@ class Engine:
         control, observer = self._control, self._observer
         return assign(agreement, control.task, observer, control.view(observer), control.guard)
 
-    def _turn_if_due(self) -> None:
-        """A new plan, if one is due and all ranks are here."""
-        if self.number is None or not self._control.due:
-            return
+    def _turn(self) -> None:
+        """A new plan, if all ranks are here."""
         agreement = self._agreement()
         if not agreement.everyone_here():
             return  # a rank that asked goes on asking, until those in join() see it too
@@ -342,16 +345,12 @@ class Engine:
         if self._observer.outdated(self._members()):
             self._observer.detach()
             self._observer = self._observe()
-        predicted = self._correction == "local"
-        self._control.turn(agreement, self._observer, self.planned, predicted=predicted)
+        corrected = self._installer.correction(self._observer) == "local"
+        self._control.turn(agreement, self._observer, self.planned, corrected=corrected)
         self._adopt(self._assign(agreement))
         if self._control.impatient and self.planned is not None and not self._observer.experienced:
             self.planned.session.request_attention()  # after a step their order is known
         self.clock.forget()
-
-    @property
-    def _correction(self) -> str:
-        return possible(self.task.correction, self._observer.roots)
 
     def _adopt(self, assignment: Assignment) -> None:
         self.epoch += 1
@@ -362,38 +361,25 @@ class Engine:
 
     def _install(self, assignment: Assignment) -> None:
         """The assignment at work, from the beginning of its cycle."""
-        self._installed.remove_stock()
+        self._uninstall()
         self._assignment = assignment
-        self._install_plan(assignment)
-        if assignment.stock:
-            self._installed.stock = self._stock_hooks(assignment.stock)
+        hooks = self._installer.stock_hooks(assignment.stock, self.number, self.passes_per_step)
+        self._installed = self._installer.install(assignment, self._observer, self.number, hooks)
 
-    def _stock_hooks(self, members: Sequence[NamedParameter]) -> StockHooks:
-        deadline_s, groups = self.task.config.deadline_s, self.task.groups.of(members)
-        name = f"deft.{self.number}.stock"
-        reducer = StockReducer(members, self.task.reduction, name, deadline_s, groups)
-        return StockHooks(reducer, self.passes_per_step)
-
-    def _install_plan(self, assignment: Assignment, sent: tuple[Sent, ...] = ()) -> None:
-        """`sent`: in the cycles of this plan before."""
+    def _begin_cycle(self, assignment: Assignment, late: PlannedReducer) -> None:
+        """The plan that runs begins anew."""
+        sent = late.sent()
         self._drop_plan()
-        if assignment.plan is None:
-            return
-        # The same plan has the same names whenever it comes: Horovod remembers 1024 of them.
-        name, roots = f"deft.{self.number}.{assignment.plan.hash()[:8]}", self._observer.roots
-        task, opened = self.task, self._control.links.opened
-        how = merging(self._inner, task.config.merge, task.correction)
-        route = Route(task.reduction, opened, name, task.config.deadline_s, how, self._correction)
-        planned = PlannedReducer(assignment.planned, assignment.plan, route, self.clock)
-        planned.sent_before = sent or planned.sent_before
-        slot_of = {id(member): slot for slot, member in enumerate(assignment.planned)}
-        slots = [slot_of.get(id(member), -1) for member in self._observer.members]
-        self._observer.collector.set_sink(planned.session, slots)
-        planned.correction = correction_of(self._inner, planned, roots, self.scales)
-        self._installed.planned = planned
-        self._installed.gates = gates_of(self._inner, planned, self._observer)
-        self._control.installed(planned)
+        self._installed = self._installer.install(
+            assignment, self._observer, self.number, self._installed.stock, sent
+        )
 
     def _drop_plan(self) -> None:
-        self._observer.collector.set_sink(None, [])
-        self.dropped += self._installed.remove_plan()
+        self._observer.send_to(None, ())
+        self.dropped += self._installed.close_plan()
+        self._installed = Installed(stock=self._installed.stock)
+
+    def _uninstall(self) -> None:
+        self._drop_plan()
+        self._installed.close_stock()
+        self._installed = Installed()

@@ -13,6 +13,7 @@ import torch
 
 from deft_horovod.base.record import Record
 from deft_horovod.config import Config
+from deft_horovod.runtime.follower import Follower, Wish
 from deft_horovod.runtime.ranks.agreement import Agreement
 
 # What a job is run for: itself, its profile, or a comparison of policies.
@@ -26,7 +27,7 @@ class Answered(SystemExit):
     """The answer was delivered; status 1: it could not be."""
 
 
-class Subject(Generic[Answer]):
+class Subject(Follower[object], Generic[Answer]):
     """An optimizer whose answer may be the one that is wanted."""
 
     def __init__(
@@ -39,10 +40,10 @@ class Subject(Generic[Answer]):
         self.answer: Answer | None = None
         self._request = request
 
-    def step(self) -> None:
-        """One of its steps has ended."""
+    def end_boundary(self, at: object) -> Wish:  # noqa: ARG002
         self.steps += 1
         self._request.stepped(self)
+        return Wish.NOTHING
 
     def take(self, answer: Answer, agreement: Agreement) -> None:
         """It is measured. All ranks call it at the same boundary; as a rule it does not return.

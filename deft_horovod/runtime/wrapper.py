@@ -22,10 +22,11 @@ from deft_horovod.plan import Plan
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.decide.planning import Task
 from deft_horovod.runtime.engine import Engine
+from deft_horovod.runtime.process import this_process
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.reduce.in_flight import KEY
 from deft_horovod.runtime.reduce.scaler_call import scaler_call
-from deft_horovod.runtime.reduce.updates import merged_apart
+from deft_horovod.runtime.reduce.updates import update_all
 
 _TWICE = (
     "optimizer.step() after optimizer.synchronize(), without optimizer.skip_synchronize(): Horovod "
@@ -184,7 +185,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         # parameters.
         this = weakref.proxy(self)
         members = lambda: this._members  # noqa: E731, SLF001
-        return Engine(self.inner, members, self._task, self._passes_per_step)
+        return Engine(self.inner, members, self._task, self._passes_per_step, this_process())
 
     # --- what Horovod's users call -----------------------------------------------------------
     @property
@@ -251,16 +252,13 @@ class DistributedOptimizer(torch.optim.Optimizer):
             loss = evaluate()
             self._update()
         else:
-            loss = self.inner.step(evaluate)
+            loss = update_all(self.inner, None, evaluate)
         self._after_step()
         return loss
 
     def _update(self) -> Any:
         planned = self._engine.planned if self._engine is not None else None
-        if planned is None or not planned.late:
-            return self.inner.step()
-        with merged_apart(planned, self.inner):
-            return self.inner.step()
+        return update_all(self.inner, planned if planned is not None and planned.late else None)
 
     def _unscale(self, engine: Engine) -> None:
         engine.scales.hide()

@@ -32,17 +32,20 @@ from deft_horovod.runtime.decide.rate_watch import RateWatch
 from deft_horovod.runtime.decide.replan_vote import ReplanVote, State
 from deft_horovod.runtime.decide.trial_results import comparison
 from deft_horovod.runtime.extension import native
+from deft_horovod.runtime.follower import Follower, Wish
 from deft_horovod.runtime.job_request import Subject
 from deft_horovod.runtime.links.links import Links
+from deft_horovod.runtime.measure.gradient_statistics import GradientStatistics
 from deft_horovod.runtime.measure.observer import Observer
 from deft_horovod.runtime.measure.profiler import Profiler
 from deft_horovod.runtime.measure.step_clock import StepClock
-from deft_horovod.runtime.process import this_process
+from deft_horovod.runtime.process import Process
 from deft_horovod.runtime.ranks.agreement import Agreement, largest
 from deft_horovod.runtime.ranks.clock_offset import clock_offset
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
+from deft_horovod.runtime.reduce.installed import Boundary
 from deft_horovod.runtime.reduce.loss_scale import LossScales
-from deft_horovod.runtime.reduce.planned import PlannedReducer
+from deft_horovod.runtime.reduce.planned import PlannedReducer, is_late
 from deft_horovod.runtime.reduce.thrown_away import ThrownAway
 from deft_horovod.runtime.trace.tracer import Tracer
 
@@ -53,8 +56,11 @@ _REPORT_AFTER_STEPS: Final = 10  # with the final plan
 class Control:
     """Decides for one optimizer."""
 
-    def __init__(self, task: Task, inner: torch.optim.Optimizer, scales: LossScales) -> None:
+    def __init__(
+        self, task: Task, inner: torch.optim.Optimizer, scales: LossScales, process: Process
+    ) -> None:
         self.links = Links(task.reduction, task.config)
+        self._process = process
         self._whole_task = task
         self._inner = inner
         self._subject: Subject[Any] | None = None  # of the request that the job was started with
@@ -76,11 +82,6 @@ class Control:
         self._warned = False  # that updates may come late
 
     # --- what runs now -----------------------------------------------------------------------
-    @property
-    def due(self) -> bool:
-        """Whether a new plan is wanted at this boundary, on all ranks alike."""
-        return self._vote.due
-
     @property
     def profile(self) -> Profile | None:
         """Of the parameters that are watched."""
@@ -132,7 +133,7 @@ class Control:
         config = self._whole_task.config
         self._guard = self._new_guard(agreement, observer)
         if config.trace and self._tracer is None:
-            file = this_process().trace_file(config.trace, stock.rank())
+            file = self._process.trace_file(config.trace, stock.rank())
             line = Line(stock.rank(), number)
             offset = clock_offset(agreement)
             self._tracer = Tracer(file.write, line, offset, config.trace_steps)
@@ -149,65 +150,75 @@ class Control:
         if plan is not None and stock.rank() == 0 and self._whole_task.config.verbose:
             _LOG.warning("%s", plan.describe())
 
-    def installed(self, planned: PlannedReducer) -> None:
-        """This is at work from now on."""
-        if self._guard is not None:
-            self._guard.follow(planned)
-        if planned.late and not self._warned and stock.rank() == 0:
+    def follow(
+        self, members: Sequence[NamedParameter], plan: Plan, correction: str
+    ) -> GradientStatistics | None:
+        """This is at work from now on. Returns who has to see its gradients."""
+        if is_late(plan) and not self._warned and stock.rank() == 0:
             self._warned = True
-            _LOG.warning("%s", lateness_text(planned.plan, planned.route.correction))
+            _LOG.warning("%s", lateness_text(plan, correction))
+        return self._guard.follow(members, plan) if self._guard is not None else None
 
-    def trace(
-        self, step: int, planned: PlannedReducer | None, collected: native.Collected | None
-    ) -> None:
-        """A step of the job has ended."""
-        if self._tracer is not None:
-            self._tracer.end_boundary(step, planned, collected)
+    @property
+    def _followers(self) -> list[Follower[Boundary]]:
+        every = (
+            self._tracer,
+            self._profiler,
+            self._subject,
+            self._rate,
+            self._drift,
+            self._guard,
+        )
+        return [follower for follower in every if follower is not None]
 
     def begin_boundary(self) -> None:
         """The optimizer asks for its averages."""
-        if self._tracer is not None:
-            self._tracer.begin_boundary()
-        if self._profiler is not None:
-            self._profiler.begin_boundary()
+        for follower in self._followers:
+            follower.begin_boundary()
 
-    def updated(self) -> None:
-        """The optimizer has updated what was due."""
-        if self._tracer is not None:
-            self._tracer.updated()
+    def updated(self) -> bool:
+        """The optimizer has updated what was due. Whether a new plan is wanted now, on all ranks
+        alike."""
+        for follower in self._followers:
+            follower.updated()
+        return self._vote.due
 
     def skip_step(self, plan: Plan | None) -> None:
         """The gradients of this step were thrown away."""
-        if self._profiler is not None:
-            self._profiler.skip_step()
+        for follower in self._followers:
+            follower.skip_step()
         if self._thrown_away.one_more(plan) and not self._whole_task.config.plan_file:
             self._vote.move(State.ASKED)
 
-    def boundary(
+    def end_boundary(
         self,
         clock: StepClock,
         planned: PlannedReducer | None,
+        collected: native.Collected | None,
         agree: Callable[[], Agreement],
         *,
         changed: bool,
         strays: bool,
     ) -> bool:
         """A step has ended. True when this rank wants a new plan and has to ask the others."""
-        if self._profiler is not None:
-            self._profiler.end_boundary()
-        if self._subject is not None:
-            self._subject.step()
-        rate_changed = self._rate.step(late=self.phase.late)
+        at = Boundary(
+            step=clock.steps,
+            step_us=clock.last_step_us,
+            planned=planned,
+            collected=collected,
+            settled=self.phase.kind == "settled",
+            late=self.phase.late,
+            profiled=self._may_drift,
+        )
+        wish = max(follower.end_boundary(at) for follower in self._followers)
         self._steps_with_plan += 1
-        phase_over = self._phases.step(clock.last_step_us)
-        settled = self.phase.kind == "settled"
-        wants = self._settled(clock, planned) or changed or strays or self._has_learnt()
-        if wants:
+        self._report(clock, planned)
+        phase_over = self._phases.step(at.step_us)
+        if changed or strays or self._has_learnt():
+            wish = Wish.MEASURE_AGAIN
+        if wish is Wish.MEASURE_AGAIN:
             self._vote.want()
-        wants = wants or (settled and rate_changed)
-        if self._guard is not None and settled:
-            self._guard.step()
-            wants = wants or self._guard.wants
+        wants = wish is not Wish.NOTHING
         # Without a plan there are no headers to ask in; the program is the same on all ranks.
         asked = changed if planned is None else planned.take_attention()
         if planned is None and self._may_drift and self._steps_with_plan % self._drift.steps == 0:
@@ -218,20 +229,13 @@ class Control:
             self._vote.move(State.ASKED)
         return wants
 
-    def _settled(self, clock: StepClock, planned: PlannedReducer | None) -> bool:
-        """Reports once what came out, and from then on looks for drift."""
+    def _report(self, clock: StepClock, planned: PlannedReducer | None) -> None:
+        """Says once what came out."""
         if self._steps_with_plan == _REPORT_AFTER_STEPS and self._may_drift and self._profile:
             plan = planned.plan if planned is not None else None
             if stock.rank() == min(self._whole_task.reduction.process_set.ranks):
                 step_us = clock.medians()["step_us"]
                 _LOG.warning("%s", verdict(self._profile, plan, step_us, self._phases.trials))
-        if not self._may_drift:
-            return False
-        before = self._drift.reason
-        drifted = self._drift.seen(clock.last_step_us, planned)
-        if drifted and not before:
-            _LOG.warning("deft_horovod: rank %d: %s", stock.rank(), self._drift.reason)
-        return drifted
 
     @property
     def _may_drift(self) -> bool:
@@ -255,15 +259,15 @@ class Control:
         observer: Observer,
         planned: PlannedReducer | None,
         *,
-        predicted: bool,
+        corrected: bool,
     ) -> None:
-        """Decides what comes next. All ranks are here, and nothing is in flight. `predicted`: late
+        """Decides what comes next. All ranks are here, and nothing is in flight. `corrected`: late
         updates would be."""
         self._steps_with_plan = 0
         self._drift.restart()
         why = self._vote.count(agreement)
         # With new parameters it is not known yet whether late updates would be corrected.
-        turned = why.asked and not why.again and self._rate.agree(agreement, predicted=predicted)
+        turned = why.asked and not why.again and self._rate.agree(agreement, corrected=corrected)
         if turned:
             self._follow_rate()
             self._guard = self._new_guard(agreement, observer)
@@ -345,7 +349,7 @@ class Control:
     def _announce(self, observer: Observer) -> None:
         """The job may have been started with a request. All ranks have to end together, so all have
         to have it."""
-        request = this_process().job_request
+        request = self._process.job_request
         everyone = self._whole_task.reduction.process_set.size() == stock.size()
         tensors = [member.tensor for member in observer.members]
         if request is not None and self._subject is None and everyone and tensors:

@@ -6,14 +6,20 @@ are busy for a byte. The first run of steps with a plan sets the reference.
 
 from __future__ import annotations
 
+import logging
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import Final
 
-if TYPE_CHECKING:
-    from deft_horovod.runtime.reduce.planned import PlannedReducer
+import horovod.torch as stock
+
+from deft_horovod.runtime.follower import Follower, Wish
+from deft_horovod.runtime.reduce.installed import Boundary
+from deft_horovod.runtime.reduce.planned import PlannedReducer
+
+_LOG: Final = logging.getLogger("deft_horovod")
 
 
-class Drift:
+class Drift(Follower[Boundary]):
     """Compares run after run with the first one."""
 
     def __init__(self, share: float, steps: int) -> None:
@@ -31,7 +37,17 @@ class Drift:
         self._busy = (0, 0)
         self.reason = ""
 
-    def seen(self, step_us: float, planned: PlannedReducer | None) -> bool:
+    def end_boundary(self, at: Boundary) -> Wish:
+        """Looks once the last phase has a profile to differ from."""
+        if not (at.settled and at.profiled):
+            return Wish.NOTHING
+        before = self.reason
+        drifted = self._seen(at.step_us, at.planned)
+        if drifted and not before:
+            _LOG.warning("deft_horovod: rank %d: %s", stock.rank(), self.reason)
+        return Wish.MEASURE_AGAIN if drifted else Wish.NOTHING
+
+    def _seen(self, step_us: float, planned: PlannedReducer | None) -> bool:
         """One more step. True once a run differs by more than the share allows."""
         if step_us <= 0.0:
             return bool(self.reason)

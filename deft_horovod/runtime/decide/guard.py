@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import horovod.torch as stock
@@ -22,8 +23,10 @@ from deft_horovod.preserver.budget import budget
 from deft_horovod.preserver.cost import Gradients, affordable_turn, lateness
 from deft_horovod.preserver.judge import preserved
 from deft_horovod.preserver.judgement import Judgement
+from deft_horovod.runtime.follower import Follower, Wish
 from deft_horovod.runtime.measure.gradient_statistics import GradientStatistics
-from deft_horovod.runtime.reduce.planned import PlannedReducer
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter
+from deft_horovod.runtime.reduce.installed import Boundary
 
 if TYPE_CHECKING:
     from deft_horovod.runtime.decide.planning import Task
@@ -38,11 +41,11 @@ _CALMER: Final = 1.5
 _IN_A_ROW: Final = 2
 
 
-class Guard:
+class Guard(Follower[Boundary]):
     """`watch`: on the deciding rank."""
 
     def __init__(self, budget: float, correction: str, watch: GradientStatistics | None) -> None:
-        self.wants = False  # another plan
+        self._wants = False  # another plan
         self._budget = budget
         self._correction = correction
         self._watch = watch
@@ -61,7 +64,7 @@ class Guard:
 
     def judged(self, judgement: Judgement | None) -> None:
         """What came of the plan that is about to run; None: it may not be late anyway."""
-        self.wants = False
+        self._wants = False
         self._steps = self._strikes = 0
         self._judgement = judgement
         if judgement is None:
@@ -72,19 +75,25 @@ class Guard:
         if self._watch is not None and late:
             _LOG.warning("deft_horovod: accuracy: %s", judgement.describe())
 
-    def follow(self, planned: PlannedReducer) -> None:
-        """This runs from now on."""
-        late = lateness(staleness(planned.plan))
+    def follow(self, members: Sequence[NamedParameter], plan: Plan) -> GradientStatistics | None:
+        """This runs from now on. Returns who has to see its gradients."""
+        late = lateness(staleness(plan))
         self._turn_limit = affordable_turn(_OVER * self._budget, late, self._correction)
         if self._watch is not None:
-            self._watch.follow(planned.members, planned.plan)
-            planned.watch = self._watch
+            self._watch.follow(members, plan)
+        return self._watch
 
-    def step(self) -> None:
+    def end_boundary(self, at: Boundary) -> Wish:
+        if not at.settled:
+            return Wish.NOTHING
+        self._look_again()
+        return Wish.ANOTHER_PLAN if self._wants else Wish.NOTHING
+
+    def _look_again(self) -> None:
         """A step with the settled plan has ended."""
         self._steps += 1
         judged = self._judgement
-        if self._watch is None or judged is None or self.wants:
+        if self._watch is None or judged is None or self._wants:
             return
         if self._steps == 1:
             self._watch.begin_anew()
@@ -98,8 +107,8 @@ class Guard:
         faster = turn > self._turn_limit
         slower = judged.verdict != "kept" and (judged.turn is None or turn < judged.turn / _CALMER)
         self._strikes = self._strikes + 1 if faster or slower else 0
-        self.wants = self._strikes >= (1 if judged.turn is None else _IN_A_ROW)
-        if self.wants:
+        self._wants = self._strikes >= (1 if judged.turn is None else _IN_A_ROW)
+        if self._wants:
             _LOG.warning(
                 "deft_horovod: accuracy: the gradient turns by %.2f a step now, when planning %s; "
                 "a new plan is made",

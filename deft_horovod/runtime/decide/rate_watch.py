@@ -15,7 +15,9 @@ import torch
 
 from deft_horovod.preserver.budget import budget
 from deft_horovod.runtime.decide.planning import Task
+from deft_horovod.runtime.follower import Follower, Wish
 from deft_horovod.runtime.ranks.agreement import Agreement
+from deft_horovod.runtime.reduce.installed import Boundary
 from deft_horovod.runtime.reduce.loss_scale import LossScales
 
 # Of the highest learning rate. Late updates are tried at the first, and where they were refused or
@@ -25,7 +27,7 @@ _RISEN: Final = 1.2  # times the rate at which it was calm first
 _LOG: Final = logging.getLogger("deft_horovod")
 
 
-class RateWatch:
+class RateWatch(Follower[Boundary]):
     """Of one optimizer. Its rates are thought to be equal on all ranks; what was seen of them is
     not, as a rank may have come later."""
 
@@ -55,8 +57,12 @@ class RateWatch:
         config = self._task.config.model_copy(update={"max_delay": 1})
         return replace(self._task, config=config)
 
-    def step(self, *, late: bool) -> bool:
-        """A step ends. True where the ranks ought to agree anew. `late`: what runs may be."""
+    def end_boundary(self, at: Boundary) -> Wish:
+        agree = self._ought_to_agree(late=at.late)
+        return Wish.ANOTHER_PLAN if agree and at.settled else Wish.NOTHING
+
+    def _ought_to_agree(self, *, late: bool) -> bool:
+        """Whether the ranks have to agree anew. `late`: what runs may be."""
         self._late = late
         if not self._acts or self._over:
             return False
@@ -70,13 +76,13 @@ class RateWatch:
         lower = _passed(self._share(rates)) > self._passed
         return lower and not late and not self._scales.asked
 
-    def agree(self, agreement: Agreement, *, predicted: bool) -> bool:
+    def agree(self, agreement: Agreement, *, corrected: bool) -> bool:
         """Decides anew, on all ranks alike; whether late updates are to be tried, or no longer.
-        `predicted`: they would be, without which they do too much harm."""
+        `corrected`: they would be, without which they do too much harm."""
         if not self._acts:
             return False
         # With a loss scaler the user may unscale gradients, which late updates do not bear.
-        able = predicted and not self._scales.asked
+        able = corrected and not self._scales.asked
         rates = self._rates()
         (over,) = agreement.union([self._over or not able or (self.calm and self._risen(rates))])
         share = min(row[0] for row in agreement.gather([self._share(rates)]))

@@ -115,6 +115,12 @@ class Observer:
             links=Profile.link_of(link),
         )
 
+    def send_to(self, session: native.Session | None, carried: Sequence[NamedParameter]) -> None:
+        """Gradients of these members go into the session from now on, in its order."""
+        slot_of = {id(member): slot for slot, member in enumerate(carried)}
+        slots = [slot_of.get(id(member), -1) for member in self.members] if session else []
+        self.collector.set_sink(session, slots)
+
     def stop_watching(self) -> None:
         """Forward is known by now; its hooks cost time."""
         if self._watch is not None:

@@ -20,6 +20,7 @@ from torch import nn
 from deft_horovod.profile import LinkProfile, Profile, Tensor
 from deft_horovod.profile.aggregate import RankReport, aggregate
 from deft_horovod.runtime.extension import native
+from deft_horovod.runtime.follower import Follower, Wish
 from deft_horovod.runtime.measure.gradient_timestamps import GradientTimestamps
 from deft_horovod.runtime.measure.module_timer import ModuleTimer
 from deft_horovod.runtime.measure.observer import Observer
@@ -42,7 +43,7 @@ _KEPT_STEPS: Final = 1000
 _TIMED_STEPS: Final = 3
 
 
-class Profiler:
+class Profiler(Follower[object]):
     """Watches the steps of one optimizer, until it is complete."""
 
     def __init__(
@@ -82,14 +83,16 @@ class Profiler:
         return self._boundaries >= self._warmup_steps + self._steps
 
     def begin_boundary(self) -> None:
-        """The optimizer asks for the averages: backward is over."""
         if not self.complete:
             self._asked = self._clock.now()
 
-    def end_boundary(self) -> None:
-        """The averages are there, and the observer has ended its step."""
-        if self.complete:
-            return
+    def end_boundary(self, at: object) -> Wish:  # noqa: ARG002
+        """The observer has ended its step."""
+        if not self.complete:
+            self._end_step()
+        return Wish.NOTHING
+
+    def _end_step(self) -> None:
         unfinished = self._take()
         self._read(_UNREAD_STEPS)
         self._count_boundary()
@@ -107,11 +110,10 @@ class Profiler:
             self.detach()
 
     def skip_step(self) -> None:
-        """The gradients of this step were thrown away: it counts, but says nothing."""
-        if self.complete:
-            return
-        self._asked = None
-        self.end_boundary()
+        """It counts, but says nothing."""
+        if not self.complete:
+            self._asked = None
+            self._end_step()
 
     def profile(
         self,

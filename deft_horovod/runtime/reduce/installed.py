@@ -6,6 +6,7 @@ is gated.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deft_horovod.runtime.measure.step_clock import StepClock
@@ -18,13 +19,13 @@ if TYPE_CHECKING:
     from deft_horovod import _C as native
 
 
+@dataclass(frozen=True)
 class Installed:
     """Treats the parts as one."""
 
-    def __init__(self) -> None:
-        self.planned: PlannedReducer | None = None
-        self.gates: Gates | None = None
-        self.stock: StockHooks | None = None
+    planned: PlannedReducer | None = None
+    gates: Gates | None = None
+    stock: StockHooks | None = None
 
     @property
     def late(self) -> PlannedReducer | None:
@@ -88,19 +89,29 @@ class Installed:
         if self.gates is not None:
             self.gates.forget_gradients(to_zero=to_zero)
 
-    def remove_plan(self) -> int:
+    def close_plan(self) -> int:
         """With its gates; returns how many generations it has dropped."""
         if self.gates is not None:
             self.gates.close()
-            self.gates = None
         if self.planned is None:
             return 0
         self.planned.close()
-        dropped, self.planned = self.planned.dropped, None
-        return dropped
+        return self.planned.dropped
 
-    def remove_stock(self) -> None:
-        """The hooks of the stock way."""
+    def close_stock(self) -> None:
+        """The stock way has no hooks any more."""
         if self.stock is not None:
             self.stock.detach()
-            self.stock = None
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """Of the step that has just ended."""
+
+    step: int  # of the job
+    step_us: float
+    planned: PlannedReducer | None  # the plan at work
+    collected: native.Collected | None  # the gradients that came
+    settled: bool  # whether the job is in its last phase
+    late: bool  # whether updates may be late in this phase
+    profiled: bool  # whether a profile says how long steps should take

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, NamedTuple, Protocol
@@ -96,6 +96,11 @@ def _steps(due: native.Due) -> int:
     return due.last_step - due.first_step + 1
 
 
+def is_late(plan: Plan) -> bool:
+    """Whether anything may be in flight at a boundary, apart from what gates hold."""
+    return any(generation.delay > 0 or generation.merged > 1 for generation in plan.generations)
+
+
 class PlannedReducer:
     """One plan at work on the dense gradients of an optimizer."""
 
@@ -105,22 +110,24 @@ class PlannedReducer:
         plan: Plan,
         route: Route,
         clock: StepClock,
+        *,
+        watch: GradientStatistics | None = None,
+        correct: Callable[[PlannedReducer], LateCorrection | None] = lambda _: None,
+        sent: tuple[Sent, ...] = (),
     ) -> None:
+        """`watch` sees the gradients, and `correct` makes what is done about late ones. `sent`: in
+        the cycles of this plan before."""
         self.members = tuple(members)
         self.plan = plan
-        # Whether anything may be in flight at a boundary, apart from what gates hold.
-        self.late = any(
-            generation.delay > 0 or generation.merged > 1 for generation in plan.generations
-        )
+        self.late = is_late(plan)
         self.route = route
         self._clock = clock
+        self._watch = watch
         self._attention = self._attention_next = False
         self.void_runs: set[_Run] = set()
         self._travel_again: set[_Run] = set()  # of these: nothing is lost with them
-        self.correction: LateCorrection | None = None
-        self.watch: GradientStatistics | None = None
         self.boundary: list[native.Due] = []  # what was due at the latest one
-        self.sent_before: tuple[Sent, ...] = (Sent(),) * len(plan.links)  # in cycles flushed
+        self._sent_before = sent or (Sent(),) * len(plan.links)
         self.dropped = 0  # generations that were thrown away
         self._records: deque[native.MessageRecord] = deque(maxlen=_KEPT_RECORDS)
         process_set = route.reduction.process_set
@@ -133,13 +140,14 @@ class PlannedReducer:
             process_set.size(),
         )
         self._waiter = Waiter(self.session, [m.name for m in members], route.deadline_s)
+        self._correction = correct(self)
 
     def finish(self, hold_gated: bool) -> list[native.Due]:
         """Closes the step and takes what is due; returns the gated part if it may be held."""
         self.lift()
         self.session.close_step()
         dues = self.session.due()
-        for follower in (self.correction, self.watch):
+        for follower in (self._correction, self._watch):
             if follower is not None:
                 follower.note_own(self.session.step, [m.tensor.grad for m in self.members])
         if self.late:
@@ -154,8 +162,8 @@ class PlannedReducer:
             self._drop_gradients(self.members_of(gated))
         # Gated messages may be planned for the next forward: only now can those leave.
         self.session.end_step()
-        if self.correction is not None:
-            self.correction.note_due([due for due in dues if not due.gated])
+        if self._correction is not None:
+            self._correction.note_due([due for due in dues if not due.gated])
         if hold_gated:
             return gated
         # Other ranks may hold these until the next forward: what they ask for counts then.
@@ -180,7 +188,7 @@ class PlannedReducer:
         """What each link has carried for this plan."""
         return tuple(
             Sent(old.bytes + now.bytes, old.messages + now.messages, old.busy_us + now.busy_us)
-            for old, now in zip(self.sent_before, self.session.link_stats(), strict=True)
+            for old, now in zip(self._sent_before, self.session.link_stats(), strict=True)
         )
 
     def look_at_records(self) -> list[native.MessageRecord]:
@@ -232,8 +240,8 @@ class PlannedReducer:
         self.dropped += len((runs & self.void_runs) - self._travel_again)
         self.void_runs -= runs
         asked = self.session.install(valid)
-        if self.watch is not None:
-            self._show(self.watch, valid)
+        if self._watch is not None:
+            self._show(self._watch, valid)
         if self.route.merging.mean:
             for steps in {_steps(due) for due in valid} - {1}:
                 merged = self.members_of(due for due in valid if _steps(due) == steps)
@@ -258,13 +266,13 @@ class PlannedReducer:
     # --- between steps -----------------------------------------------------------------------
     def updated(self) -> None:
         """The updates of this boundary are done; what is still in flight can be predicted."""
-        if self.correction is not None:
-            self.correction.updated(self.session.alive(), self.session.step)
+        if self._correction is not None:
+            self._correction.updated(self.session.alive(), self.session.step)
 
     def lift(self) -> None:
         """Parameters have their true values from now on, not predicted ones."""
-        if self.correction is not None:
-            self.correction.lift()
+        if self._correction is not None:
+            self._correction.lift()
 
     def void(self, dues: Iterable[native.Due], step: int, *, kept: bool = False) -> None:
         """Of these generations, those that hold gradients of this step or later ones are thrown
@@ -320,8 +328,8 @@ class PlannedReducer:
     def abandon(self) -> None:
         """Its engine is gone, and late gradients are never taken: no guess may stay in the model.
         Messages go on, as other ranks may wait for them, and gates apply what they hold."""
-        if self.correction is not None:
-            self.correction.abandon()
+        if self._correction is not None:
+            self._correction.abandon()
 
     @property
     def idle(self) -> bool:
@@ -330,6 +338,6 @@ class PlannedReducer:
 
     def close(self) -> None:
         """Nothing more is sent. What is in flight keeps its own memory."""
-        if self.correction is not None:
-            self.correction.close()
+        if self._correction is not None:
+            self._correction.close()
         self.session.fail("the plan was replaced")

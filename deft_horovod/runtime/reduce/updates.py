@@ -6,8 +6,9 @@ first half of this file does that for any parameters, the second for generations
 
 from __future__ import annotations
 
+import functools
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -188,8 +189,21 @@ def throw_away(reducer: PlannedReducer, inner: torch.optim.Optimizer, scales: Lo
     reducer.updated()
 
 
+def update_all(
+    inner: torch.optim.Optimizer,
+    late: PlannedReducer | None,
+    closure: Callable[[], Any] | None = None,
+) -> Any:
+    """The optimizer's own step, with all hooks. `late`: what is due there was late."""
+    step = inner.step if closure is None else functools.partial(inner.step, closure)
+    if late is None:
+        return step()
+    with _merged_apart(late, inner):
+        return step()
+
+
 @contextmanager
-def merged_apart(reducer: PlannedReducer, inner: torch.optim.Optimizer) -> Iterator[None]:
+def _merged_apart(reducer: PlannedReducer, inner: torch.optim.Optimizer) -> Iterator[None]:
     """Around the optimizer's own step: updates with another learning rate are made after it."""
     by_rate = reducer.tensors_by_rate(due for due in reducer.boundary if not due.gated)
     apart = [

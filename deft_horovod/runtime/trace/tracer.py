@@ -11,7 +11,9 @@ from deft_horovod.base.trace import Event, Line, MessageSpan, StepSpan
 from deft_horovod.plan import Plan
 from deft_horovod.plan.contents import contents, tensor_names
 from deft_horovod.runtime.extension import native
+from deft_horovod.runtime.follower import Follower, Wish
 from deft_horovod.runtime.ranks.clock_offset import ClockOffset
+from deft_horovod.runtime.reduce.installed import Boundary
 from deft_horovod.runtime.reduce.planned import PlannedReducer
 
 _UNSEEN: Final = ("horovod",)  # links, before there is a plan
@@ -29,7 +31,7 @@ class _Followed:
     free_us: list[float]  # of each link: when it had carried its latest message
 
 
-class Tracer:
+class Tracer(Follower[Boundary]):
     """From the first plan on, for so many steps."""
 
     def __init__(
@@ -51,19 +53,19 @@ class Tracer:
         write([*line.heads(_UNSEEN), self._told_of_clock()])
 
     def begin_boundary(self) -> None:
-        """Backward is over, the averages are asked for."""
         self._asked_us = _now_us()
 
     def updated(self) -> None:
-        """The optimizer has returned; what waits behind gates is not updated yet."""
         self._updated_us = _now_us()
 
-    def end_boundary(
+    def end_boundary(self, at: Boundary) -> Wish:
+        if self._left > 0:
+            self._write_step(at.step, at.planned, at.collected)
+        return Wish.NOTHING
+
+    def _write_step(
         self, step: int, planned: PlannedReducer | None, collected: native.Collected | None
     ) -> None:
-        """They are there. `step`: of the job, the one that has ended."""
-        if self._left == 0:
-            return
         began_us, self._done_us = self._done_us, _now_us()
         asked_us = self._done_us if self._asked_us is None else self._asked_us
         updated_us, self._updated_us = self._updated_us, None

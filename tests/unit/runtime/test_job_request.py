@@ -62,7 +62,7 @@ def test_whoever_goes_on_is_told_again():
     with pytest.raises(Answered):
         subject.take(PROFILE, SingleRank())
     with pytest.raises(Answered):
-        subject.step()
+        subject.end_boundary(None)
     assert len(delivered) == 1
 
 
@@ -71,12 +71,12 @@ def test_progress_is_that_of_the_largest():
     request, _ = asked(progress=lambda *steps: seen.append(steps))
     small, large = request.subject("A", tensors(1)), request.subject("B", tensors(9))
     for _ in range(2):
-        large.step()
-        small.step()
-        small.step()
+        large.end_boundary(None)
+        small.end_boundary(None)
+        small.end_boundary(None)
     assert seen == [(1, 12), (2, 12)]
     for _ in range(20):
-        large.step()
+        large.end_boundary(None)
     assert seen[-1] == (12, 12)
 
 

@@ -2,7 +2,6 @@
 
 import logging
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +10,8 @@ from deft_horovod.plan.staleness import staleness
 from deft_horovod.preserver.cost import Gradients, affordable_turn, lateness
 from deft_horovod.preserver.judgement import Judgement
 from deft_horovod.runtime.decide.guard import Guard
+from deft_horovod.runtime.follower import Wish
+from tests.unit.support.boundaries import boundary
 from tests.unit.support.models import request as model
 
 BUDGET = 0.02
@@ -47,14 +48,14 @@ def guarded(turn, policy="deft", name="vgg19", ccr=1.0, **options):
 def judge(guard, policy="deft", name="vgg19", ccr=1.0, **options):
     plan, judgement = guard.judge(policies.get(policy), model(name, ccr, **options))
     guard.judged(judgement)
-    guard.follow(SimpleNamespace(plan=plan, members=(), watch=None))
+    guard.follow((), plan)
     return plan
 
 
 def windows(guard, count=1):
     for _ in range(count * WINDOW):
-        guard.step()
-    return guard.wants
+        wish = guard.end_boundary(boundary())
+    return wish is Wish.ANOTHER_PLAN
 
 
 def late(plan):
@@ -87,7 +88,7 @@ def test_gradients_that_turn_faster_call_for_another_plan_once_that_lasts():
     assert late(plan) == 0.0
     assert guard.stats()["verdict"] == "refused"
     assert guard.stats()["verdicts"] == {"kept": 1, "refused": 1}
-    assert not guard.wants
+    assert guard.end_boundary(boundary()) is Wish.NOTHING
 
 
 def test_gradients_that_calm_down_let_updates_be_late():
@@ -123,8 +124,7 @@ def test_other_ranks_hear_what_was_decided_and_look_at_nothing():
         budget=BUDGET, turn=1.0, steps=20, asked_cost=0.01, cost=0.01, verdict="kept"
     )
     guard.judged(judged)
-    planned = SimpleNamespace(plan=policies.get("deft").plan(model("vgg19", 1.0)), members=())
-    guard.follow(planned)
+    assert guard.follow((), policies.get("deft").plan(model("vgg19", 1.0))) is None
     assert not windows(guard, 5)
     assert guard.stats() == {**judged.model_dump(), "verdicts": {"kept": 1}}
 
@@ -176,9 +176,7 @@ def test_each_window_stands_for_itself_and_planning_takes_all_there_is():
 
 def test_the_watch_follows_the_plan_that_runs():
     guard, seen, plan = guarded(0.5)
-    planned = SimpleNamespace(plan=plan, members=(), watch=None)
-    guard.follow(planned)
-    assert planned.watch is seen
+    assert guard.follow((), plan) is seen
     assert seen.followed == 2
 
 

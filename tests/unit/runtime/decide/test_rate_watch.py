@@ -13,7 +13,9 @@ from deft_horovod import policies
 from deft_horovod.config import Config
 from deft_horovod.runtime.decide.planning import Task
 from deft_horovod.runtime.decide.rate_watch import CALM, RateWatch, may_become_late
+from deft_horovod.runtime.follower import Wish
 from deft_horovod.runtime.reduce.loss_scale import LossScales
+from tests.unit.support.boundaries import boundary
 from tests.unit.support.solo import Solo, as_ranks
 
 
@@ -32,6 +34,11 @@ def optimizer_of(*rates, **fields):
     return torch.optim.SGD(groups, lr=1.0)
 
 
+def step_of(watch, late):
+    """Whether the ranks have to agree anew."""
+    return watch.end_boundary(boundary(late=late)) is Wish.ANOTHER_PLAN
+
+
 class Training:
     """Asks whenever it is told to, as the control does."""
 
@@ -48,9 +55,9 @@ class Training:
     def step(self, *rates, late=True):
         for group, rate in zip(self.optimizer.param_groups, rates, strict=False):
             group["lr"] = rate
-        if self.watch.step(late=late and self.watch.calm):
+        if step_of(self.watch, late=late and self.watch.calm):
             self.asked += 1
-            assert self.watch.agree(self.agreement, predicted=True), "whoever asks has a reason"
+            assert self.watch.agree(self.agreement, corrected=True), "who asks has a reason"
         return self.watch.calm
 
 
@@ -73,7 +80,7 @@ def test_where_they_run_nobody_asks_again():
     training = Training(1.0)
     for rate in (1.0, 0.7, 0.3):
         training.step(rate)
-    assert not training.watch.agree(training.agreement, predicted=True), "asked for other reasons"
+    assert not training.watch.agree(training.agreement, corrected=True), "asked for other reasons"
     assert training.asked == 1
 
 
@@ -130,11 +137,11 @@ def test_a_rank_that_came_later_goes_along():
     def rank(agreement):
         watch = RateWatch(optimizer_of(1.0), task_of(), LossScales())
         if agreement.deciding:
-            watch.step(late=False)
+            step_of(watch, late=False)
         watch._inner.param_groups[0]["lr"] = 0.4
-        assert watch.step(late=False) == agreement.deciding
-        assert watch.agree(agreement, predicted=True)
-        assert not watch.step(late=True)
+        assert step_of(watch, late=False) == agreement.deciding
+        assert watch.agree(agreement, corrected=True)
+        assert not step_of(watch, late=True)
         return watch.task.config.max_delay
 
     assert as_ranks(3, rank) == [1, 1, 1]
@@ -143,11 +150,11 @@ def test_a_rank_that_came_later_goes_along():
 def test_one_that_can_not_predict_keeps_all_exact():
     def rank(agreement):
         watch = RateWatch(optimizer_of(1.0), task_of(), LossScales())
-        watch.step(late=False)
+        step_of(watch, late=False)
         watch._inner.param_groups[0]["lr"] = 0.4
-        assert watch.step(late=False)
-        assert not watch.agree(agreement, predicted=agreement.deciding)
-        assert not watch.step(late=False), "asked and answered"
+        assert step_of(watch, late=False)
+        assert not watch.agree(agreement, corrected=agreement.deciding)
+        assert not step_of(watch, late=False), "asked and answered"
         return watch.calm
 
     assert as_ranks(2, rank) == [False, False]
@@ -156,12 +163,12 @@ def test_one_that_can_not_predict_keeps_all_exact():
 def test_with_a_loss_scaler_nobody_asks():
     scales = LossScales()
     watch = RateWatch(optimizer_of(1.0), task_of(), scales)
-    watch.step(late=False)
+    step_of(watch, late=False)
     watch._inner.param_groups[0]["lr"] = 0.4
-    assert watch.step(late=False)
+    assert step_of(watch, late=False)
     scales.asked = True
-    assert not watch.step(late=False)
-    assert not watch.agree(Solo(), predicted=True)
+    assert not step_of(watch, late=False)
+    assert not watch.agree(Solo(), corrected=True)
 
 
 def test_after_a_new_beginning_all_ranks_agree_anew():
@@ -211,7 +218,7 @@ def test_whoever_agrees_does_not_ask_again(rates):
     training = Training(rates[0])
     for rate in rates:
         training.step(rate)
-        assert not training.watch.step(late=training.watch.calm)
+        assert not step_of(training.watch, late=training.watch.calm)
     assert training.asked <= 2
 
 
@@ -231,11 +238,11 @@ def test_whoever_agrees_does_not_ask_again(rates):
 def test_nobody_is_overruled(task):
     assert not may_become_late(task)
     watch = RateWatch(optimizer_of(1.0), task, LossScales())
-    watch.step(late=False)
+    step_of(watch, late=False)
     watch._inner.param_groups[0]["lr"] = 0.01
-    assert not watch.step(late=False)
+    assert not step_of(watch, late=False)
     # Asks nobody.
-    assert not watch.agree(SimpleNamespace(), predicted=True)
+    assert not watch.agree(SimpleNamespace(), corrected=True)
     watch.resume()
     assert watch.task is task
 

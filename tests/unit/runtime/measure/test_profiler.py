@@ -60,7 +60,7 @@ class Job:
         self.profiler.begin_boundary()
         self.observer.end_step()
         time.sleep(WAIT_S)
-        self.profiler.end_boundary()
+        self.profiler.end_boundary(None)
 
     def step(self, forward=None):
         self.optimizer.zero_grad()

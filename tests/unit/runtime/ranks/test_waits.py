@@ -12,6 +12,11 @@ from deft_horovod.runtime.ranks.waits import Waiter, has_ended, poll_until_done
 NAMES = [f"layer{i}.weight" for i in range(8)]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def horovod():
+    stock.init()
+
+
 class FakePending:
     def __init__(self, phase, missing=(), held_by=""):
         self.bucket = 3

@@ -29,10 +29,7 @@ def calls():
 
 
 def with_parts(calls, *names):
-    installed = Installed()
-    for name in names:
-        setattr(installed, name, Part(calls, name))
-    return installed
+    return Installed(**{name: Part(calls, name) for name in names})
 
 
 def test_without_parts_nothing_happens():
@@ -47,8 +44,8 @@ def test_without_parts_nothing_happens():
     installed.forget_gradients(to_zero=True)
     installed.set_passes_per_step(2)
     installed.reset_stock()
-    assert installed.remove_plan() == 0
-    installed.remove_stock()
+    assert installed.close_plan() == 0
+    installed.close_stock()
 
 
 def test_a_step_ends_for_all_parts_and_gates_watch_after_the_updates(calls):
@@ -70,11 +67,8 @@ def test_without_gates_nothing_is_held(calls):
     assert with_parts(calls, "planned").finish(StepClock(), hold_gated=True) == []
 
 
-def test_what_is_removed_is_closed_once_and_tells_what_it_dropped(calls):
+def test_what_is_closed_tells_what_it_dropped(calls):
     installed = with_parts(calls, "planned", "gates", "stock")
-    assert installed.remove_plan() == 3
-    assert installed.remove_plan() == 0
-    assert installed.planned is None
-    assert installed.gates is None
-    installed.remove_stock()
+    assert installed.close_plan() == 3
+    installed.close_stock()
     assert calls == [("gates", "close"), ("planned", "close"), ("stock", "detach")]

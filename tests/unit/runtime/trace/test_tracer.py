@@ -7,6 +7,7 @@ from deft_horovod.base.trace import Line
 from deft_horovod.runtime.ranks.clock_offset import ClockOffset
 from deft_horovod.runtime.trace.tracer import Tracer
 from tests.unit.runtime.reduce.test_planned import reducer
+from tests.unit.support.boundaries import boundary
 
 OFFSET_US = 5e9
 
@@ -25,7 +26,7 @@ def traced(steps, limit=100):
             member.tensor.grad = member.tensor.detach().clone()
         tracer.begin_boundary()
         planned.finish(hold_gated=False)
-        tracer.end_boundary(step, planned, None)
+        tracer.end_boundary(boundary(step=step, planned=planned))
         tracer.updated()
     return events
 

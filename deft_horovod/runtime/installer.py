@@ -1,0 +1,78 @@
+"""The installer: makes what is at work on the gradients of one optimizer, complete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from deft_horovod.runtime.correct.correction import correction_of, possible
+from deft_horovod.runtime.decide.control import Control
+from deft_horovod.runtime.decide.planning import Assignment, Task
+from deft_horovod.runtime.measure.observer import Observer
+from deft_horovod.runtime.measure.step_clock import StepClock
+from deft_horovod.runtime.ranks.named_parameters import NamedParameter
+from deft_horovod.runtime.reduce.gates import gates_of
+from deft_horovod.runtime.reduce.installed import Installed
+from deft_horovod.runtime.reduce.loss_scale import LossScales
+from deft_horovod.runtime.reduce.merging import merging
+from deft_horovod.runtime.reduce.planned import PlannedReducer, Route, Sent
+from deft_horovod.runtime.reduce.stock import StockHooks, StockReducer
+
+
+@dataclass(frozen=True)
+class Installer:
+    """Of one optimizer."""
+
+    task: Task
+    inner: torch.optim.Optimizer
+    scales: LossScales
+    clock: StepClock
+    control: Control
+
+    def correction(self, observer: Observer) -> str:
+        """What can be done about late updates."""
+        return possible(self.task.correction, observer.roots)
+
+    def install(
+        self,
+        assignment: Assignment,
+        observer: Observer,
+        number: int | None,
+        stock: StockHooks | None,
+        sent: tuple[Sent, ...] = (),
+    ) -> Installed:
+        """The assignment, from the beginning of its cycle; gradients flow into it from now on.
+        `sent`: in cycles of this plan before."""
+        if assignment.plan is None:
+            return Installed(stock=stock)
+        members, correction = assignment.planned, self.correction(observer)
+        planned = PlannedReducer(
+            members,
+            assignment.plan,
+            # The same plan has the same names whenever it comes: Horovod remembers 1024 of them.
+            self._route(f"deft.{number}.{assignment.plan.hash()[:8]}", correction),
+            self.clock,
+            watch=self.control.follow(members, assignment.plan, correction),
+            correct=lambda it: correction_of(self.inner, it, observer.roots, self.scales),
+            sent=sent,
+        )
+        observer.send_to(planned.session, members)
+        return Installed(planned, gates_of(self.inner, planned, observer), stock)
+
+    def _route(self, prefix: str, correction: str) -> Route:
+        task, opened = self.task, self.control.links.opened
+        how = merging(self.inner, task.config.merge, task.correction)
+        return Route(task.reduction, opened, prefix, task.config.deadline_s, how, correction)
+
+    def stock_hooks(
+        self, members: Sequence[NamedParameter], number: int | None, passes_per_step: int
+    ) -> StockHooks | None:
+        """For those that no plan carries."""
+        if not members:
+            return None
+        deadline_s, groups = self.task.config.deadline_s, self.task.groups.of(members)
+        prefix = f"deft.{number}.stock"
+        reducer = StockReducer(members, self.task.reduction, prefix, deadline_s, groups)
+        return StockHooks(reducer, passes_per_step)
