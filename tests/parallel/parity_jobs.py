@@ -13,7 +13,7 @@ LIMIT_S: Final = 400
 
 
 # Relative to a tensor's largest element (at least 1): some ten units in the last place of what is
-# rounded. With an fp16 wire that is the gradient, of which 50 steps take a small part each; with
+# rounded. With an fp16 wire that is the gradient, of which these steps take a small part each; with
 # fp16 parameters it is the parameter itself.
 _TOLERANCE: Final = {"mlp": 1e-6, "cnn": 1e-6, "tied": 1e-6, "double": 2e-15, "mixed": 5e-3}
 _FP16_WIRE_TOLERANCE: Final = 1e-3

@@ -13,7 +13,7 @@ import torch
 
 import deft_horovod.torch as ours
 from tests.conformance.accepted import ACCEPTED
-from tests.conformance.programs import POLICIES
+from tests.conformance.programs import policies_of
 from tests.conformance.scripts.outcomes import Outcome, check, in_force
 from tests.parallel.scripts.patience import wait_patiently
 from tests.parallel.scripts.reporting import chosen, run_cases
@@ -64,12 +64,11 @@ def scenario_cases(namespace: Mapping[str, Any], program: str) -> dict[str, Call
         if not key.startswith("case_"):
             continue
         name, theirs = key.removeprefix("case_"), functools.cache(scenario)
+        full_name = f"{program}.{name}"
         by_policy = "hvd" in inspect.signature(scenario).parameters
-        for policy in POLICIES if by_policy else ("auto",):
+        for policy in policies_of(full_name) if by_policy else ("auto",):
             label = f"{name}-{policy}" if by_policy else name
-            cases[label] = functools.partial(
-                _compared, f"{program}.{name}", scenario, theirs, policy
-            )
+            cases[label] = functools.partial(_compared, full_name, scenario, theirs, policy)
     return cases
 
 

@@ -41,11 +41,8 @@ def comparison_of(ended: Ended, folder: Path) -> Comparison:
     return comparison
 
 
-@pytest.mark.parametrize("package", ["horovod", "deft_horovod"])
-def test_candidates_of_auto_take_turns_with_stock_horovod(tmp_path: Path, package: str) -> None:
-    ended = compare(tmp_path, "trains", package=package)
-    comparison = comparison_of(ended, tmp_path)
-    names = [arm.name for arm in comparison.arms]
+def check_candidates_of_auto(ended: Ended, folder: Path) -> None:
+    names = [arm.name for arm in comparison_of(ended, folder).arms]
     assert names == ["stock", "bucket", "priority", "least_stale"]
     last = 3 + 10 + len(names) * ROUNDS * (STEPS + 1)
     assert ended.said(f"left the loop in step {last}") == 2
@@ -53,38 +50,38 @@ def test_candidates_of_auto_take_turns_with_stock_horovod(tmp_path: Path, packag
     assert not ended.said("Traceback")
 
 
-def test_a_policy_that_is_late_is_compared_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    ended = compare(tmp_path, "trains", "--policy", "deft", "--max-merge", "2")
+def test_candidates_of_auto_take_turns_with_stock_horovod(tmp_path: Path) -> None:
+    check_candidates_of_auto(compare(tmp_path, "trains", package="deft_horovod"), tmp_path)
+
+
+def test_a_policy_that_is_late_leaves_nothing_behind_and_the_verdict_as_json(
+    tmp_path: Path,
+) -> None:
+    ended = compare(tmp_path, "trains", "--policy", "deft", "--max-merge", "2", "--json")
     comparison = comparison_of(ended, tmp_path)
     assert [arm.name for arm in comparison.arms] == ["stock", "deft (late)"]
     assert comparison.ours.policy == "deft"
     assert not ended.said("were never applied")
+    data = json.loads(ended.output[ended.output.index("\n{\n") :])
+    assert data["verdict"].startswith("deft (late): communication exposed ")
 
 
-def test_the_larger_of_two_optimizers(tmp_path: Path) -> None:
-    ended = compare(tmp_path, "two", "--policy", "bucket")
-    assert comparison_of(ended, tmp_path).profile.tensors[0].name == "model1.0.weight"
-    assert ended.said("beside it ran SGD (4 tensors") == 1
-
-
-def test_groups_are_compared_in_the_only_way_that_keeps_them(tmp_path: Path) -> None:
-    comparison = comparison_of(compare(tmp_path, "groups"), tmp_path)
+def test_the_larger_of_two_optimizers_in_the_only_way_that_keeps_its_groups(
+    tmp_path: Path,
+) -> None:
+    ended = compare(tmp_path, "two")
+    comparison = comparison_of(ended, tmp_path)
     assert [arm.name for arm in comparison.arms] == ["stock", "bucket"]
+    assert comparison.profile.tensors[0].name == "model1.0.weight"
+    assert ended.said("beside it ran SGD (4 tensors") == 1
 
 
 def test_under_horovodrun_it_is_the_program_of_a_rank(tmp_path: Path) -> None:
     launcher = (str(Path(sys.executable).with_name("horovodrun")), "-np", "2")
-    turns = ("--policy", "bucket", "--steps", str(STEPS), "--rounds", str(ROUNDS))
+    turns = ("--steps", str(STEPS), "--rounds", str(ROUNDS))
     words = ("compare", *turns, "--", "python", SCRIPT, "trains", "1000", "horovod")
     ended = Ended(tmp_path, *words, launcher=launcher)
-    comparison_of(ended, tmp_path)
-    assert ended.said("compared with SGD (4 tensors") == 1
-
-
-def test_the_verdict_as_json(tmp_path: Path) -> None:
-    ended = compare(tmp_path, "trains", "--policy", "priority", "--json")
-    data = json.loads(ended.output[ended.output.index("\n{\n") :])
-    assert data["verdict"].startswith("priority: communication exposed ")
+    check_candidates_of_auto(ended, tmp_path)
 
 
 def test_a_script_that_ends_too_early(tmp_path: Path) -> None:
@@ -93,12 +90,6 @@ def test_a_script_that_ends_too_early(tmp_path: Path) -> None:
     needed = 3 + 10 + 2 * ROUNDS * (STEPS + 1)
     assert ended.said(f"after 20 steps, profiled.py ended; {needed} are needed (3 to warm up, 10 ")
     assert not ended.said("Traceback")
-
-
-def test_one_rank_that_fails(tmp_path: Path) -> None:
-    ended = compare(tmp_path, "fails")
-    assert (ended.status, ended.left) == (1, [])
-    assert ended.said("on rank 1, after 5 steps, profiled.py failed: LookupError; no comparison")
 
 
 def test_ctrl_c(tmp_path: Path) -> None:

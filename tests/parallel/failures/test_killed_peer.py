@@ -19,8 +19,9 @@ QUICK = {
     "DEFT_TRIAL_STEPS": "2",
     "DEFT_TRIAL_ROUNDS": "1",
 }
-RANDOM = ("deft", "least_stale", "auto", "priority")
-TRIES = 8  # the fault campaign goes on with other seeds
+# Late, late and gated, and the default, at moments of its own each; the fault campaign goes on with
+# other policies and moments.
+RANDOM = ("deft", "least_stale", "auto")
 
 CRASHES = ("terminate called", "Segmentation fault", "Fatal Python error", "core dumped")
 
@@ -30,10 +31,9 @@ CRASHES = ("terminate called", "Segmentation fault", "Fatal Python error", "core
     [
         (2, "bucket", "backward"),
         (2, "priority", "forward"),
-        (2, "wfbp", "forward"),
         (2, "stock", "backward"),
         (4, "bucket", "backward"),
-        *((2, RANDOM[i % len(RANDOM)], f"random{i}") for i in range(TRIES)),
+        *((2, policy, f"random{i}") for i, policy in enumerate(RANDOM)),
     ],
 )
 def test_survivors_get_an_internal_error_of_horovod(np: int, policy: str, where: str) -> None:
@@ -62,9 +62,7 @@ def test_survivors_get_an_internal_error_of_horovod(np: int, policy: str, where:
             assert crash not in survivor["output"]
 
 
-@pytest.mark.parametrize(
-    ("policy", "where"), [("deft", "random100"), ("deft", "random101"), ("priority", "backward")]
-)
+@pytest.mark.parametrize(("policy", "where"), [("deft", "random100"), ("priority", "backward")])
 def test_with_several_messages_on_their_way_nobody_hangs(policy: str, where: str) -> None:
     """Horovod goes on with the messages that it has agreed on after one of them has failed. Between
     more than two ranks Gloo then may meet a message of another length, and ends the process itself:

@@ -14,7 +14,7 @@ POLICIES = ("stock", *EXECUTED, "auto")
 # Exact ones that plan from a profile, or as other libraries do.
 RIVALS = ("bytescheduler", "dcredit", "ddp", "dear", "mgwfbp", "p3", "usbyte")
 OPTIMIZERS = ("sgd", "adam", "adamw")
-STEPS = 50
+STEPS = 24  # plans here have a period of one step, and the last one comes after some fifteen
 PROFILED_STEPS = 4  # of the rivals: one to warm up, and those that are measured
 
 

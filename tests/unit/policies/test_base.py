@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deft_horovod import policies
@@ -37,6 +37,7 @@ def test_every_plan_is_valid_complete_and_repeatable(name, request):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", USING_EXECUTOR)
+@settings(max_examples=30)
 @given(members=many_parameters())
 def test_large_models_are_carried_once(name, members):
     config = Config(bucket_bytes=50_000, partition_bytes=5000)

@@ -18,8 +18,9 @@ LEAST_STALE = policies.get("least_stale")
 QUICK_US = 100.0  # start-up of a message on a network that is not busy
 
 
+# Few examples: each solves twice, for seconds. test_base.py has many smaller models.
 @pytest.mark.slow
-@settings(max_examples=15)
+@settings(max_examples=7)
 @given(hard_requests())
 def test_plans_are_valid_within_limits_repeatable_and_not_below_the_bound(request):
     plan = LEAST_STALE.plan(request)
@@ -35,7 +36,7 @@ def test_plans_are_valid_within_limits_repeatable_and_not_below_the_bound(reques
     assert prediction.status in ("optimal", "feasible", "greedy", "cadence")
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(hard_requests(max_count=120))
 def test_synchronous_plans_are_never_predicted_slower_than_those_of_other_policies(request):
     request = with_options(request, max_delay=0, max_merge=1)
@@ -139,7 +140,7 @@ def test_before_a_link_was_measured_plans_are_those_of_bucket():
 
 
 @pytest.mark.slow
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(hard_requests(max_count=120, least_delay=1), st.sampled_from([0.0, 0.1, 0.5, 0.9]))
 def test_no_more_is_late_than_the_share_allows(request, share):
     request = with_options(request, late_share=share)

@@ -53,7 +53,7 @@ def horovod(hvd, kind, steps):
     for model in models:
         hvd.broadcast_parameters(model.state_dict(), root_rank=0)
         inner = torch.optim.SGD(model.parameters(), lr=0.01)
-        groups = {"groups": 2} if kind == "groups" else {}
+        groups = {"groups": 2} if kind == "two" and optimizers else {}
         names = model.named_parameters(prefix=f"model{len(optimizers)}")
         optimizers.append(hvd.DistributedOptimizer(inner, names, **groups))
     atexit.register(lambda: print("initialised at exit:", hvd.is_initialized()))

@@ -15,9 +15,10 @@ import deft_horovod.torch as hvd
 from tests.parallel.scripts.failures.failing import SMALL, everybody_equal, network
 from tests.parallel.scripts.reporting import options, report
 
-STEPS = 12
+STEPS = 15
 COMMIT_EVERY = 3
-FATAL_STEP = 7
+# What happens in which step, once.
+FAILURES = {"errors": {7: "error", 10: "metric"}, "killed": {7: "killed"}}
 
 
 def _once(what: str) -> bool:
@@ -45,8 +46,9 @@ def step(model: Any, optimizer: Any, number: int, may_fail: bool = True) -> None
     inputs = torch.linspace(-1, 1, 12).reshape(4, 3) * (1 + number % 5)  # the same on all ranks
     (model(inputs).pow(2).mean() / 100).backward()
     last = hvd.size() > 1 and hvd.rank() == hvd.size() - 1
-    if may_fail and last and number == FATAL_STEP and _once("failed"):
-        _fail(options()["how"])
+    failure = FAILURES[options()["how"]].get(number)
+    if may_fail and last and failure and _once(failure):
+        _fail(failure)
     optimizer.step()
 
 
