@@ -13,6 +13,7 @@ from deft_horovod.plan import Bucket, Generation, Link, Plan, Slot, Task
 from deft_horovod.plan.contents import contents
 from deft_horovod.profile import HOROVOD_LINK, Profile
 from deft_horovod.solver.messages.layout import Layout
+from deft_horovod.solver.problem import Limits
 
 __all__ = [
     "Defaults",
@@ -36,6 +37,7 @@ class Request:
     config: Config
     # Parameters that the user wants reduced together, by index; each in at most one group.
     groups: tuple[tuple[int, ...], ...] = ()
+    limits: Limits | None = None  # for now; None: as the options say
 
     def __post_init__(self) -> None:
         count = len(self.parameters)

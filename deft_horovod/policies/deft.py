@@ -10,7 +10,7 @@ from __future__ import annotations
 from deft_horovod.errors import ConfigError, explain
 from deft_horovod.plan import Plan
 from deft_horovod.policies.base import Request
-from deft_horovod.policies.limits import limits
+from deft_horovod.policies.limits import limits_of
 from deft_horovod.policies.measured import MeasuredPolicy
 from deft_horovod.profile import LinkProfile
 from deft_horovod.solver.problem import Limits
@@ -33,7 +33,7 @@ class Deft(MeasuredPolicy):
 
 
 def _limits(request: Request) -> Limits:
-    allowed = limits(Deft.name, request.config)
+    allowed = limits_of(Deft.name, request)
     if allowed.max_delay < 1:
         raise ConfigError(
             explain(

@@ -13,7 +13,7 @@ from typing import Final
 from deft_horovod.plan import Plan
 from deft_horovod.policies.base import Policy, Request
 from deft_horovod.policies.bucket import Bucketed
-from deft_horovod.policies.limits import limits
+from deft_horovod.policies.limits import limits_of
 from deft_horovod.policies.measured import MeasuredPolicy
 from deft_horovod.policies.priority import Priority
 from deft_horovod.policies.published.bytescheduler import ByteScheduler
@@ -44,7 +44,7 @@ class LeastStale(MeasuredPolicy):
         others = [policy.plan(request) for policy in (*_FUSED, *(_SINGLE if few else ()))]
         if link.scatter_cost is not None and link.gather_cost is not None:
             others.append(Dear().plan(request))  # not by what its messages may cost
-        allowed = limits(self.name, request.config)
+        allowed = limits_of(self.name, request)
 
         def delayed() -> Plan:
             # OR-Tools takes a while to load, and most jobs never need it.

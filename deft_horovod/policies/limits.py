@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
 from deft_horovod.config import Config
 from deft_horovod.errors import ConfigError, explain
 from deft_horovod.plan import Plan
+from deft_horovod.policies.base import Request
 from deft_horovod.solver.problem import Limits
 
 _SYNCHRONOUS: Final = Limits(max_delay=0, max_merge=1)
@@ -26,8 +28,9 @@ _TAKEN_FOR_GRANTED: Final = MappingProxyType(
 _SHARING: Final = ("auto", "least_stale")
 
 
-def limits(policy: str, config: Config) -> Limits:
-    """What the options say, and what the policy takes for granted where they say nothing."""
+def limits(policy: str, config: Config, *, calm: bool = False) -> Limits:
+    """What the options say, and what the policy takes for granted where they say nothing. `calm`:
+    the learning rate has fallen so far that updates may come a step late, unless options forbid."""
     default = _TAKEN_FOR_GRANTED.get(policy)
     if default is None:
         return _SYNCHRONOUS
@@ -40,21 +43,28 @@ def limits(policy: str, config: Config) -> Limits:
                 action="leave late_share out, or use policy 'least_stale'",
             )
         )
+    delay = max(default.max_delay, int(calm))
     return Limits(
-        max_delay=default.max_delay if config.max_delay is None else config.max_delay,
+        max_delay=delay if config.max_delay is None else config.max_delay,
         max_merge=default.max_merge if config.max_merge is None else config.max_merge,
         late_share=config.late_share,
     )
 
 
-def narrowed(config: Config, policy: str, *, late: bool, sums: bool) -> Config:
-    """The options where less is allowed for now: updates may be late, steps may be summed."""
-    allowed = limits(policy, config)
-    now = {
-        "max_delay": allowed.max_delay if late else 0,
-        "max_merge": allowed.max_merge if sums else 1,
-    }
-    return config.model_copy(update=now)
+def narrowed(allowed: Limits, *, late: bool, sums: bool) -> Limits:
+    """What of it is allowed for now: updates may be late, steps may be summed."""
+    return replace(
+        allowed,
+        max_delay=allowed.max_delay if late else 0,
+        max_merge=allowed.max_merge if sums else 1,
+    )
+
+
+def limits_of(policy: str, request: Request) -> Limits:
+    """What a policy keeps to. One that is exact by nature stays so."""
+    if request.limits is None or policy not in _TAKEN_FOR_GRANTED:
+        return limits(policy, request.config)
+    return request.limits
 
 
 def within(plan: Plan, allowed: Limits) -> bool:

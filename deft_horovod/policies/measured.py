@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from deft_horovod.plan import Plan
 from deft_horovod.policies.base import Defaults, Request, refuse_groups
 from deft_horovod.policies.bucket import Bucketed
-from deft_horovod.policies.limits import limits
+from deft_horovod.policies.limits import limits_of
 from deft_horovod.profile import LinkProfile
 from deft_horovod.solver.predict.bounds import bound_us
 from deft_horovod.solver.predict.prediction import predict
@@ -29,7 +29,7 @@ class MeasuredPolicy(Defaults, ABC):
         plan = self.schedule(request, request.profile.links[0])
         if plan.prediction is not None:
             return plan
-        allowed = limits(self.name, request.config)
+        allowed = limits_of(self.name, request)
         bound = bound_us(request.parameters, request.profile, allowed)
         return predict(plan, request.profile, bound_us=bound)
 

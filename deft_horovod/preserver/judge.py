@@ -10,9 +10,10 @@ from deft_horovod.plan import Plan
 from deft_horovod.plan.staleness import staleness
 from deft_horovod.policies.base import Policy, Request
 from deft_horovod.policies.least_stale import LeastStale
-from deft_horovod.policies.limits import limits, shares
+from deft_horovod.policies.limits import limits_of, narrowed, shares
 from deft_horovod.preserver.cost import Gradients, affordable_share, cost, lateness
 from deft_horovod.preserver.judgement import Judgement
+from deft_horovod.solver.problem import Limits
 
 _LEAST_SHARE: Final = 0.02  # of the bytes; to delay less is not worth it
 _LONGEST_SUM: Final = 2  # of a plan that is less late than asked for
@@ -71,12 +72,12 @@ def _less_late(policy: Policy, request: Request, terms: _Terms) -> Iterator[Plan
     sums save link time, but fewer bytes may be so late."""
     if not shares(policy.name):
         return
-    allowed = limits(policy.name, request.config)
+    allowed = limits_of(policy.name, request)
     delay = min(1, allowed.max_delay)
     for merged in range(1, min(_LONGEST_SUM, allowed.max_merge) + 1):
-        share = min(terms.share(delay, merged), request.config.late_share)
+        share = min(terms.share(delay, merged), allowed.late_share)
         if (delay or merged > 1) and share >= _LEAST_SHARE:
-            yield _with(policy, request, max_delay=delay, max_merge=merged, late_share=share)
+            yield policy.plan(replace(request, limits=Limits(delay, merged, share)))
 
 
 def _step_us(plan: Plan) -> float:
@@ -85,9 +86,5 @@ def _step_us(plan: Plan) -> float:
 
 def _synchronous(policy: Policy, request: Request) -> Plan:
     exact = policy if shares(policy.name) else LeastStale()
-    return _with(exact, request, max_delay=0, max_merge=1)
-
-
-def _with(policy: Policy, request: Request, **options: float) -> Plan:
-    config = request.config.model_copy(update=options)
-    return policy.plan(replace(request, config=config))
+    now = narrowed(limits_of(exact.name, request), late=False, sums=False)
+    return exact.plan(replace(request, limits=now))

@@ -8,7 +8,7 @@ from typing import Any
 from deft_horovod.plan import Plan
 from deft_horovod.plan.staleness import mean_staleness, staleness, updates_per_step
 from deft_horovod.policies import Policy, Request
-from deft_horovod.policies.limits import limits
+from deft_horovod.policies.limits import limits_of
 from deft_horovod.policies.stock import Stock
 from deft_horovod.profile import Profile
 from deft_horovod.simulate.cluster import Cluster, on_cluster
@@ -83,7 +83,7 @@ class Scenario:
             link=self.cluster.link,
             compute_us=self._request.profile.compute_us,
             step_us=self._stock.step_us,
-            floor_us=self._floor_us(limits(policy.name, self._request.config)),
+            floor_us=self._floor_us(limits_of(policy.name, self._request)),
             stock_us=self._stock.step_us,
         )
         if policy.name == Stock.name:

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 
 from deft_horovod.plan import Plan
 from deft_horovod.policies.base import Request
-from deft_horovod.policies.limits import limits
+from deft_horovod.policies.limits import limits_of
 from deft_horovod.policies.measured import MeasuredPolicy
 from deft_horovod.profile import LinkProfile
 from deft_horovod.solver.assemble import Departure, Timing, assemble
@@ -43,7 +43,7 @@ class Covap(MeasuredPolicy):
             sum(link.cost.time_us(blocking.bucket_bytes(bucket)) for bucket in block.buckets)
             for block in blocking.blocks
         ]
-        most = limits(self.name, request.config).max_merge
+        most = limits_of(self.name, request).max_merge
         interval = interval_of(sum(times_us), request.profile.compute_us, most)
         phases = dealt(times_us, interval)
         return assemble(

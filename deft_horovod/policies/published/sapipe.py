@@ -17,7 +17,7 @@ from typing import Final
 
 from deft_horovod.plan import Plan
 from deft_horovod.policies.base import Request
-from deft_horovod.policies.limits import limits
+from deft_horovod.policies.limits import limits_of
 from deft_horovod.policies.measured import MeasuredPolicy
 from deft_horovod.policies.pieces import (
     by_priority,
@@ -75,7 +75,7 @@ def _settings(request: Request, link: LinkProfile) -> list[Setting]:
 def _firsts(request: Request) -> list[frozenset[int]]:
     """Sets of first parameters, the smaller ones first; steps of about equal size."""
     sets: list[frozenset[int]] = [frozenset()]
-    if not limits(SaPipe.name, request.config).max_delay:
+    if not limits_of(SaPipe.name, request).max_delay:
         return sets
     order, sizes = use_order(request.profile), wire_bytes(request)
     least_bytes = sum(sizes) / (_FEWER if len(order) > _MANY else _TRIED)

@@ -19,7 +19,7 @@ import torch
 from deft_horovod import policies
 from deft_horovod.base.trace import Line
 from deft_horovod.plan import Plan
-from deft_horovod.policies.limits import limits, narrowed, within
+from deft_horovod.policies.limits import within
 from deft_horovod.policies.memory import Memory
 from deft_horovod.profile import LinkCost, Profile
 from deft_horovod.runtime.correct.correction import possible
@@ -96,9 +96,9 @@ class Control:
     def task(self) -> Task:
         """The task as the current phase has it: another policy, or limits that are tighter."""
         phase = self.phase
-        whole, sums = self._whole_task, phase.late and self._thrown_away.sums
-        now = narrowed(whole.config, phase.policy, late=phase.late, sums=sums)
-        return replace(whole, policy=self._memory.of(policies.get(phase.policy)), config=now)
+        policy = self._memory.of(policies.get(phase.policy))
+        sums = phase.late and self._thrown_away.sums
+        return replace(self._whole_task, policy=policy, late=phase.late, sums=sums)
 
     @property
     def impatient(self) -> bool:
@@ -113,7 +113,7 @@ class Control:
     def guard(self) -> Guard | None:
         """Who judges the plan of this phase, if it may be late."""
         task = self.task
-        return self._guard if limits(task.policy.name, task.config).late else None
+        return self._guard if task.limits.late else None
 
     def view(self, observer: Observer) -> Callable[[Sequence[NamedParameter]], Profile]:
         """The profile of any members, as far as it is known."""
@@ -286,7 +286,7 @@ class Control:
 
     def _follow_rate(self) -> None:
         self._whole_task = self._rate.task
-        self._phases.config = self._whole_task.config
+        self._phases.calm = self._rate.calm
 
     def _restart(self, observer: Observer, steps_done: int) -> None:
         """Everything is measured again, stock Horovod first."""
@@ -362,7 +362,7 @@ class Control:
         self._guard = self._new_guard(agreement, observer)
         task = self._whole_task
         self._phases.phases = (Phase("settled", task.policy.name, late=True),)
-        if not (task.config.plan_file or within(plan, limits(task.policy.name, task.config))):
+        if not (task.config.plan_file or within(plan, task.limits)):
             self._vote.want()
             self._vote.move(State.PHASE_OVER)
 

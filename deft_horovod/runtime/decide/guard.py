@@ -18,7 +18,6 @@ import horovod.torch as stock
 from deft_horovod.plan import Plan
 from deft_horovod.plan.staleness import staleness
 from deft_horovod.policies.base import Policy, Request
-from deft_horovod.policies.limits import limits
 from deft_horovod.preserver.budget import budget
 from deft_horovod.preserver.cost import Gradients, affordable_turn, lateness
 from deft_horovod.preserver.judge import preserved
@@ -134,7 +133,7 @@ def guard_of(task: Task, correction: str, *, deciding: bool) -> Guard | None:
     """Where the task's updates may be late and accuracy has a budget. `correction`: of those that
     are; `deciding`: whether this rank plans for all."""
     allowed = budget(task.policy.name, task.config)
-    late = limits(task.policy.name, task.config).late and not task.config.plan_file
+    late = task.limits.late and not task.config.plan_file
     if allowed is None or not late or task.purpose != "train":
         return None
     size, summed = task.reduction.process_set.size(), task.reduction.op == stock.Sum

@@ -34,7 +34,12 @@ class Phase:
 
 
 def planned_phases(
-    policy: str, config: Config, steps_done: int, purpose: Purpose = "train"
+    policy: str,
+    config: Config,
+    steps_done: int,
+    purpose: Purpose = "train",
+    *,
+    calm: bool = False,
 ) -> tuple[Phase, ...]:
     """The phases that lie ahead. After trials the last phase is still to be chosen."""
     profiled = max(1, config.profile_warmup_steps) + config.profile_steps
@@ -43,7 +48,7 @@ def planned_phases(
     if purpose == "train" and (not policies.get(policy).measures or config.plan_file):
         return (Phase("settled", policy, late=bool(config.plan_file)),)
     phases = [Phase("profile", STOCK, steps=profiled)]
-    late = limits(policy, config).late
+    late = limits(policy, config, calm=calm).late
     wait = config.warmup_steps - steps_done - profiled
     if late and wait > 0 and purpose == "train":
         phases.append(Phase("warmup", _SYNCHRONOUS, steps=wait))
@@ -75,6 +80,7 @@ class Phases:
     phases: tuple[Phase, ...] = ()
     done: int = 0  # steps before the first phase
     purpose: Purpose = "train"
+    calm: bool = False  # the learning rate has fallen far
     _place: int = 0
     steps: int = 0  # in this phase
     _seen_us: list[float] = field(default_factory=list)
@@ -108,7 +114,8 @@ class Phases:
         """Everything has to be measured again."""
         self.done = steps_done
         self._trials.clear()
-        self._begin(planned_phases(self.policy, self.config, steps_done, self.purpose))
+        ahead = planned_phases(self.policy, self.config, steps_done, self.purpose, calm=self.calm)
+        self._begin(ahead)
 
     def rest(self) -> None:
         """There is nothing to measure or to plan."""

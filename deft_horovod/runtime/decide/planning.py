@@ -16,6 +16,7 @@ from deft_horovod.errors import PlanError, explain
 from deft_horovod.plan import Plan
 from deft_horovod.plan.file import require_fit
 from deft_horovod.policies.base import Policy, Request
+from deft_horovod.policies.limits import limits, narrowed
 from deft_horovod.preserver.judgement import Judgement
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.decide.guard import Guard
@@ -26,6 +27,7 @@ from deft_horovod.runtime.ranks.groups import Groups
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter, dtype_name
 from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.reduce.merging import merging
+from deft_horovod.solver.problem import Limits
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,15 @@ class Task:
     reduction: Reduction
     groups: Groups
     purpose: Purpose = "train"  # of the `Process.job_request`
+    calm: bool = False  # the learning rate has fallen far, see `RateWatch`
+    late: bool = True  # updates may be, in this phase
+    sums: bool = True  # steps may travel as one sum
+
+    @property
+    def limits(self) -> Limits:
+        """How late updates may be: by the options, the phase of the job and the learning rate."""
+        allowed = limits(self.policy.name, self.config, calm=self.calm)
+        return narrowed(allowed, late=self.late, sums=self.sums)
 
     @property
     def watches_forward(self) -> bool:
@@ -134,6 +145,7 @@ def _request(task: Task, members: Sequence[NamedParameter], profile: Profile) ->
         profile=profile,
         config=task.config,
         groups=task.groups.of(members),
+        limits=task.limits,
     )
 
 

@@ -52,10 +52,7 @@ class RateWatch(Follower[Boundary]):
     @property
     def task(self) -> Task:
         """The user's options, and late updates where no option forbids them."""
-        if not self.calm:
-            return self._task
-        config = self._task.config.model_copy(update={"max_delay": 1})
-        return replace(self._task, config=config)
+        return replace(self._task, calm=self.calm)
 
     def end_boundary(self, at: Boundary) -> Wish:
         agree = self._ought_to_agree(late=at.late)

@@ -1,9 +1,14 @@
+from dataclasses import replace
+
 import pytest
 
 from deft_horovod import policies
 from deft_horovod.config import Config
 from deft_horovod.errors import ConfigError
-from deft_horovod.policies.limits import limits, narrowed, shares
+from deft_horovod.policies.base import Request
+from deft_horovod.policies.limits import limits, limits_of, narrowed, shares
+from deft_horovod.profile import Profile
+from deft_horovod.solver.problem import Limits
 
 
 @pytest.mark.parametrize(
@@ -42,5 +47,21 @@ def test_a_share_may_be_late_where_the_policy_can_choose():
 
 @pytest.mark.parametrize(("late", "sums"), [(True, True), (True, False), (False, False)])
 def test_less_may_be_allowed_for_now(late, sums):
-    now = limits("deft", narrowed(Config(max_merge=3), "deft", late=late, sums=sums))
+    now = narrowed(limits("deft", Config(max_merge=3)), late=late, sums=sums)
     assert (now.max_delay, now.max_merge) == (int(late), 3 if sums else 1)
+
+
+def test_a_calm_rate_allows_a_step_unless_options_forbid_it():
+    assert limits("auto", Config(), calm=True).max_delay == 1
+    assert limits("auto", Config(max_delay=0), calm=True).max_delay == 0
+    assert limits("deft", Config(max_delay=3), calm=True).max_delay == 3
+    assert not limits("bucket", Config(), calm=True).late
+
+
+@pytest.mark.parametrize("policy", ["least_stale", "bucket"])
+def test_of_a_request_the_limits_for_now_count(policy):
+    request = Request((), Profile.assumed(0), Config(max_delay=2))
+    assert limits_of(policy, request) == limits(policy, request.config)
+    now = Limits(max_delay=1, max_merge=2, late_share=0.5)
+    expected = now if policy == "least_stale" else limits(policy, request.config)
+    assert limits_of(policy, replace(request, limits=now)) == expected

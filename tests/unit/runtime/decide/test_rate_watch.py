@@ -66,7 +66,7 @@ def test_late_updates_wait_until_the_rate_has_fallen():
     rates = (1.0, 0.9, 0.76, CALM[0], 0.1)
     assert [training.step(rate) for rate in rates] == [False] * 3 + [True] * 2
     assert training.asked == 1
-    assert training.watch.task.config.max_delay == 1
+    assert training.watch.task.limits.max_delay == 1
 
 
 def test_where_late_updates_were_of_no_use_they_are_tried_once_more():
@@ -109,7 +109,7 @@ def test_all_groups_have_to_be_low():
 def test_once_the_rate_rises_again_it_is_over_for_good():
     training = Training(1.0)
     assert [training.step(rate) for rate in (1.0, 0.4, 0.45, 0.49)] == [False, True, True, False]
-    assert training.watch.task.config.max_delay is None
+    assert training.watch.task.limits.max_delay == 0
     assert not any(training.step(rate) for rate in (0.3, 1.0, 0.1))
     assert training.asked == 2
 
@@ -142,7 +142,7 @@ def test_a_rank_that_came_later_goes_along():
         assert step_of(watch, late=False) == agreement.deciding
         assert watch.agree(agreement, corrected=True)
         assert not step_of(watch, late=True)
-        return watch.task.config.max_delay
+        return watch.task.limits.max_delay
 
     assert as_ranks(3, rank) == [1, 1, 1]
 
@@ -176,7 +176,7 @@ def test_after_a_new_beginning_all_ranks_agree_anew():
     training.step(1.0)
     assert training.step(0.4)
     training.watch.forget()
-    assert training.watch.task.config.max_delay is None
+    assert training.watch.task.limits.max_delay == 0
     assert training.step(0.4)
 
 
@@ -244,7 +244,7 @@ def test_nobody_is_overruled(task):
     # Asks nobody.
     assert not watch.agree(SimpleNamespace(), corrected=True)
     watch.resume()
-    assert watch.task is task
+    assert watch.task.limits == task.limits
 
 
 def test_it_is_said(caplog):
