@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from deft_horovod.base.period import LONGEST_PERIOD
-from deft_horovod.profile import LinkCost, Profile
+from deft_horovod.profile import Profile
+from deft_horovod.solver.links import bytes_per_us, costs_of
 from deft_horovod.solver.messages.blocks import Blocking
 
 # Share of the measured stage times that is planned with: messages do not preempt each other, and
@@ -103,20 +104,9 @@ class Problem:
 
 def margin_of(profile: Profile, wire_bytes: float, limits: Limits) -> float:
     """The wider one where gradients have to be merged anyway and it does not make them wait."""
-    links = range(len(profile.links))
-    rate = sum(1.0 / max(cost.beta_us_per_byte, 1e-12) for cost in costs_of(profile, links))
+    rate = bytes_per_us(profile, range(len(profile.links)))
     share = wire_bytes / rate / max(profile.compute_us, 1e-12)
     return WIDE_MARGIN if MARGIN < share <= WIDE_MARGIN * limits.max_merge else MARGIN
-
-
-def costs_of(profile: Profile, links: Sequence[int]) -> tuple[LinkCost, ...]:
-    """Of these links of the profile, used side by side."""
-    return tuple(
-        profile.links[link].cost
-        if len(links) == 1
-        else profile.links[link].busy_cost or profile.links[link].cost
-        for link in links
-    )
 
 
 def problem_of(

@@ -20,14 +20,20 @@ from deft_horovod.profile import Profile
 from deft_horovod.solver.assemble import assemble
 from deft_horovod.solver.deft.cadence import cadences, needs_merging
 from deft_horovod.solver.deft.windows import Beat, Cadence, Schedule, schedule
-from deft_horovod.solver.messages.blocks import ALPHA_SHARE, WINDOW_SHARE, Blocking, block_up
+from deft_horovod.solver.links import link_sets
+from deft_horovod.solver.messages.blocks import (
+    COARSE_SHARES,
+    DEFAULT_SHARES,
+    FINE_SHARES,
+    Blocking,
+    distinct_blockings,
+)
 from deft_horovod.solver.predict.bounds import bound_us
 from deft_horovod.solver.predict.prediction import predict
 from deft_horovod.solver.predict.timeline import simulate
 from deft_horovod.solver.problem import Limits, Problem, problem_of
 
-# (alpha share, window share), see `blocks`.
-_SIZES: Final = ((ALPHA_SHARE, WINDOW_SHARE), (0.25, 0.15), (0.02, 0.7))
+_SHARES: Final = (DEFAULT_SHARES, FINE_SHARES, COARSE_SHARES)  # of the messages to try
 # Waiting that is longer than necessary by less than this share of a step counts as none.
 _TOLERANCE: Final = 0.002
 
@@ -75,10 +81,10 @@ class _Found:
 def solve(policy: str, parameters: Sequence[Parameter], profile: Profile, limits: Limits) -> Plan:
     """Expects a measured link. The status of the prediction is 'feasible' if the windows repeat by
     themselves, 'cadence' if they were given one."""
-    blockings = _blockings(parameters, profile)
+    blockings = distinct_blockings(parameters, profile, _SHARES)
     bound = bound_us(parameters, profile, limits)
     best: _Found | None = None
-    for links in _link_sets(profile):
+    for links in link_sets(profile, only_if_faster=False):
         found = _best_on(_Setting(policy, profile, limits, links, blockings, bound))
         if best is None or found.key < best.key:
             best = found
@@ -86,12 +92,6 @@ def solve(policy: str, parameters: Sequence[Parameter], profile: Profile, limits
             break
     assert best is not None  # noqa: S101 (there is a first link)
     return predict(best.plan, profile, bound_us=bound, status=best.status)
-
-
-def _link_sets(profile: Profile) -> list[tuple[int, ...]]:
-    """The first link, and all of them."""
-    alone = (0,)
-    return [alone] if len(profile.links) == 1 else [alone, tuple(range(len(profile.links)))]
 
 
 def _best_on(setting: _Setting) -> _Found:
@@ -124,15 +124,6 @@ def _tried(
             yield _Found(plan, exposed_us, hidden, status, len(setting.links))
             if hidden:
                 break
-
-
-def _blockings(parameters: Sequence[Parameter], profile: Profile) -> tuple[Blocking, ...]:
-    found: list[Blocking] = []
-    for alpha_share, window_share in _SIZES:
-        blocking = block_up(parameters, profile, alpha_share=alpha_share, window_share=window_share)
-        if blocking not in found:
-            found.append(blocking)
-    return tuple(found)
 
 
 def _schedules(problem: Problem, unmerged: bool) -> Iterator[tuple[Schedule, str]]:

@@ -27,22 +27,28 @@ from deft_horovod.solver.least_stale.greedy import Solution, choose_greedily
 from deft_horovod.solver.least_stale.link_time import make_grid
 from deft_horovod.solver.least_stale.options import make_options
 from deft_horovod.solver.least_stale.refine import Setting, refine, with_margin
-from deft_horovod.solver.messages.blocks import ALPHA_SHARE, WINDOW_SHARE, Blocking, block_up
+from deft_horovod.solver.links import link_sets
+from deft_horovod.solver.messages.blocks import (
+    COARSE_SHARES,
+    DEFAULT_SHARES,
+    FINE_SHARES,
+    Blocking,
+    Shares,
+    distinct_blockings,
+)
 from deft_horovod.solver.predict.bounds import bound_us
 from deft_horovod.solver.predict.prediction import predict
 from deft_horovod.solver.predict.timeline import simulate
 from deft_horovod.solver.problem import Limits, Problem, margin_of, problem_of
 
-# (share of start-up, share of a window) that a message may be: as blocks see fit; finer, for
-# fresher plans where there is link time to spare; coarser, for links that are overcharged; and
-# between.
-_SIZES: Final = (
-    (ALPHA_SHARE, WINDOW_SHARE),
-    (0.25, 0.15),
-    (0.2, 0.5),
-    (0.1, 0.5),
-    (0.02, 0.7),
-    (0.01, 1.5),
+# Of the messages to try; the last ones are for links that are overcharged.
+_SHARES: Final = (
+    DEFAULT_SHARES,
+    FINE_SHARES,
+    Shares(0.2, 0.5),
+    Shares(0.1, 0.5),
+    COARSE_SHARES,
+    Shares(0.01, 1.5),
 )
 _PERIODS: Final = (1, 2, 3, 4, 5, 6, 8, 10, 12, LONGEST_PERIOD)
 # Differences in the step time below this share of it count as none.
@@ -109,8 +115,8 @@ def solve(
     judge = with_margin(profile, margin)
     found = [
         _best_period(_setting(policy, blocking, profile, (judge, margin), limits, links, weights))
-        for blocking in _blockings(parameters, profile)
-        for links in link_sets(profile)
+        for blocking in distinct_blockings(parameters, profile, _SHARES)
+        for links in link_sets(profile, only_if_faster=True)
     ]
     planned = [
         (_candidate(entry.setting, entry.solution, judge, profile), entry)
@@ -167,28 +173,6 @@ def _known(plan: Plan, judge: Profile, profile: Profile) -> Candidate:
 
 def _exposed_us(plan: Plan, profile: Profile, judge: Profile) -> tuple[float, float]:
     return simulate(plan, profile).exposed_us, simulate(plan, judge).exposed_us
-
-
-def _blockings(parameters: Sequence[Parameter], profile: Profile) -> list[Blocking]:
-    found: list[Blocking] = []
-    for alpha_share, window_share in _SIZES:
-        blocking = block_up(parameters, profile, alpha_share=alpha_share, window_share=window_share)
-        if blocking not in found:
-            found.append(blocking)
-    return found
-
-
-def link_sets(profile: Profile) -> list[tuple[int, ...]]:
-    """The first link, and all of them if together they carry more."""
-    alone: list[tuple[int, ...]] = [(0,)]
-    if len(profile.links) == 1:
-        return alone
-    rate = 0.0
-    for link in profile.links:
-        cost = link.busy_cost or link.cost
-        rate += 1.0 / max(cost.beta_us_per_byte, 1e-12)
-    adds = rate > 1.0 / max(profile.links[0].cost.beta_us_per_byte, 1e-12)
-    return [*alone, tuple(range(len(profile.links)))] if adds else alone
 
 
 def _setting(

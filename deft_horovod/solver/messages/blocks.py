@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from deft_horovod.base.parameter import Parameter
 from deft_horovod.plan import Bucket
@@ -39,6 +39,19 @@ from deft_horovod.solver.messages.partition import even_ends
 ALPHA_SHARE: Final = 0.05
 WINDOW_SHARE: Final = 1 / 3
 MAX_BUCKETS: Final = 256
+
+
+class Shares(NamedTuple):
+    """What a message may be: of its time start-up, and of a window the message."""
+
+    alpha_share: float
+    window_share: float
+
+
+DEFAULT_SHARES: Final = Shares(ALPHA_SHARE, WINDOW_SHARE)
+FINE_SHARES: Final = Shares(0.25, 0.15)  # fresher plans, where there is link time to spare
+COARSE_SHARES: Final = Shares(0.02, 0.7)  # less start-up, where links are overcharged
+
 # Of a network of 1 GB/s; only the ratio of the two matters.
 ASSUMED_COST: Final = LinkCost(alpha_us=500.0, beta_us_per_byte=0.001)
 
@@ -154,6 +167,18 @@ def block_up(
             )
         )
     return Blocking(layout, tuple(buckets), tuple(blocks))
+
+
+def distinct_blockings(
+    parameters: Sequence[Parameter], profile: Profile, shares: Sequence[Shares]
+) -> tuple[Blocking, ...]:
+    """Of messages of these sizes, in this order; two that come out alike are one."""
+    found: list[Blocking] = []
+    for alpha_share, window_share in shares:
+        blocking = block_up(parameters, profile, alpha_share=alpha_share, window_share=window_share)
+        if blocking not in found:
+            found.append(blocking)
+    return tuple(found)
 
 
 @dataclass

@@ -1,6 +1,5 @@
 import pytest
 
-from deft_horovod.profile import LinkCost, LinkProfile
 from deft_horovod.solver.messages.blocks import block_up
 from deft_horovod.solver.problem import (
     MARGIN,
@@ -8,7 +7,6 @@ from deft_horovod.solver.problem import (
     Choice,
     Item,
     Limits,
-    costs_of,
     margin_of,
     problem_of,
 )
@@ -43,20 +41,6 @@ def test_load_counts_the_buckets_of_a_link():
 def test_the_least_load_takes_the_fastest_link_and_merges_everything():
     assert example().least_load_us() == 90.0
     assert example(links=2, limits=Limits(0, 3)).least_load_us() == 15.0
-
-
-def test_links_side_by_side_cost_what_they_do_when_busy():
-    slow, fast = (LinkCost(alpha_us=a, beta_us_per_byte=1.0) for a in (9.0, 1.0))
-    profile = request("vgg19", 1.0).profile.model_copy(
-        update={
-            "links": (
-                LinkProfile(name="horovod", cost=fast, busy_cost=slow),
-                LinkProfile(name="gloo", cost=fast),
-            )
-        }
-    )
-    assert costs_of(profile, (0,)) == (fast,)
-    assert costs_of(profile, (0, 1)) == (slow, fast)
 
 
 def test_items_are_blocks_weighted_by_their_bytes_unless_told_otherwise():

@@ -4,9 +4,8 @@ import pytest
 
 from deft_horovod import policies
 from deft_horovod.plan.contents import contents
-from deft_horovod.profile import LinkCost, LinkProfile
 from deft_horovod.solver.deft import solve as deft
-from deft_horovod.solver.least_stale.solve import Candidate, choose, link_sets, solve
+from deft_horovod.solver.least_stale.solve import Candidate, choose, solve
 from deft_horovod.solver.problem import Limits
 from tests.unit.support.models import request as model
 
@@ -40,33 +39,6 @@ def test_with_all_else_equal_few_links_and_messages_win():
     finer = policies.get("wfbp").plan(GIVEN)
     assert len(finer.tasks) > len(PLAN.tasks)
     assert best(candidate(plan=finer), fewer := candidate()) is fewer
-
-
-def with_links(*costs):
-    """(alone, beside the others) in microseconds a byte."""
-    names = ("horovod", "gloo", "third")
-    links = tuple(
-        LinkProfile(
-            name=name,
-            cost=LinkCost(alpha_us=1.0, beta_us_per_byte=alone),
-            busy_cost=LinkCost(alpha_us=1.0, beta_us_per_byte=busy),
-        )
-        for name, (alone, busy) in zip(names, costs, strict=False)
-    )
-    return GIVEN.profile.model_copy(update={"links": links})
-
-
-@pytest.mark.parametrize(
-    ("costs", "sets"),
-    [
-        ([(1.0, 1.0)], [(0,)]),
-        ([(1.0, 1.0), (2.0, 2.0)], [(0,), (0, 1)]),
-        ([(1.0, 2.0), (1.0, 2.5)], [(0,)]),  # they share one network card
-        ([(1.0, 1.5), (1.0, 1.5), (9.0, 9.0)], [(0,), (0, 1, 2)]),
-    ],
-)
-def test_links_that_add_nothing_together_are_not_used(costs, sets):
-    assert link_sets(with_links(*costs)) == sets
 
 
 def merged_parameters(plan):

@@ -7,9 +7,12 @@ from deft_horovod.plan.contents import contents
 from deft_horovod.profile import LinkCost, Profile
 from deft_horovod.solver.messages.blocks import (
     ALPHA_SHARE,
+    COARSE_SHARES,
+    FINE_SHARES,
     MAX_BUCKETS,
     WINDOW_SHARE,
     block_up,
+    distinct_blockings,
     sizes,
 )
 from tests.unit.support.planning import (
@@ -106,6 +109,14 @@ def test_every_rule_holds(data):
     assert blocking == block_up(members, profile)
     check_blocking(members, profile, blocking)
     check_sizes(members, profile, blocking)
+
+
+def test_blockings_that_come_out_alike_are_one():
+    members = make_parameters([1000] * 40)
+    profile = even_profile(40, LinkCost(alpha_us=30.0, beta_us_per_byte=0.024), window_us=1e4)
+    few = distinct_blockings(members, profile, [FINE_SHARES, COARSE_SHARES, FINE_SHARES])
+    assert [len(few), few[0] == few[1]] == [2, False]
+    assert few[0] == block_up(members, profile, **FINE_SHARES._asdict())
 
 
 @given(many_parameters(), COSTS, st.sampled_from([0.0, 1.0, 1e4, 1e6]), st.booleans())
