@@ -184,7 +184,8 @@ def compile_cuda(nvcc: Path, folder: Path) -> list[str]:
     """Objects of csrc/cuda; compiled again only when a file in it or the flags changed."""
     below = ROOT / "csrc" / "cuda"
     inputs = sorted(below.rglob("*"))
-    newest = max(path.stat().st_mtime_ns for path in inputs)
+    shared = (ROOT / "csrc" / "wire").glob("*.h")
+    newest = max(path.stat().st_mtime_ns for path in (*inputs, *shared))
     strict = ["-Werror=all-warnings"] if os.environ.get("DEFT_WERROR") == "1" else []
     objects = []
     for source in (path for path in inputs if path.suffix == ".cu"):

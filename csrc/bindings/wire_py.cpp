@@ -1,4 +1,4 @@
-// The codec of the wire formats, over tensors on the host.
+// The codec of the wire formats, over tensors on the host and on a GPU.
 #include <ATen/ATen.h>
 
 #include <optional>
@@ -7,6 +7,9 @@
 
 #include "bindings/bindings.h"
 #include "core/errors.h"
+#include "cuda/wire/wire_codec.h"
+#include "torch/memory/memory.h"
+#include "torch/memory/tensor_segments.h"
 #include "wire/codec.h"
 
 namespace py = pybind11;
@@ -15,9 +18,9 @@ namespace deft {
 
 namespace {
 
-void check(const at::Tensor& tensor, const char* what, at::ScalarType dtype,
-           std::int64_t elements) {
-  if (tensor.is_cpu() && tensor.is_contiguous() && tensor.scalar_type() == dtype &&
+void check(const at::Tensor& tensor, const char* what, at::ScalarType dtype, std::int64_t elements,
+           const at::Device& device) {
+  if (tensor.device() == device && tensor.is_contiguous() && tensor.scalar_type() == dtype &&
       tensor.numel() == elements) {
     return;
   }
@@ -25,46 +28,81 @@ void check(const at::Tensor& tensor, const char* what, at::ScalarType dtype,
                   c10::toString(tensor.scalar_type()) + " on " + tensor.device().str() +
                   (tensor.is_contiguous() ? "" : ", not contiguous") + "; expected " +
                   std::to_string(elements) + " contiguous ones of " + c10::toString(dtype) +
-                  " on the CPU");
+                  " on " + device.str());
+}
+
+// A device has one codec, that of csrc/cuda.
+DeftWire on_device(wire::Format format, std::int64_t elements, const at::Device& device,
+                   const std::string& kind) {
+  if (!device.is_cuda() || kind != "auto") {
+    throw WireError("no codec '" + kind + "' on " + device.str() +
+                    ", expected a tensor on the CPU, or one on a GPU with kind 'auto'");
+  }
+  return {static_cast<int>(format), elements, device_index(device)};
 }
 
 at::Tensor encode(const std::string& name, const at::Tensor& values,
                   const std::optional<at::Tensor>& rest, const std::string& kind) {
   const wire::Format format = wire::format_of(name);
-  const wire::Codec codec(wire::kind_of(kind));
-  check(values, "values", at::kFloat, values.numel());
-  if (rest) check(*rest, "rest", at::kFloat, values.numel());
-  const at::Tensor out =
-      at::empty({wire::encoded_bytes(format, values.numel())}, at::TensorOptions(at::kByte));
-  codec.encode(format, values.const_data_ptr<float>(),
-               rest ? rest->mutable_data_ptr<float>() : nullptr, values.numel(),
-               static_cast<std::byte*>(out.mutable_data_ptr()));
+  const std::int64_t elements = values.numel();
+  const at::Device device = values.device();
+  check(values, "values", at::kFloat, elements, device);
+  if (rest) check(*rest, "rest", at::kFloat, elements, device);
+  const at::Tensor out = at::empty({wire::encoded_bytes(format, elements)},
+                                   at::TensorOptions(at::kByte).device(device));
+  auto* left = rest ? rest->mutable_data_ptr<float>() : nullptr;
+  if (device.is_cpu()) {
+    wire::Codec(wire::kind_of(kind))
+        .encode(format, values.const_data_ptr<float>(), left, elements,
+                static_cast<std::byte*>(out.mutable_data_ptr()));
+  } else {
+    const DeftWire wire = on_device(format, elements, device, kind);
+    check_launch(deft_wire_encode(&wire, values.const_data_ptr<float>(), left,
+                                  out.mutable_data_ptr(), current_stream(device)),
+                 "encode a message");
+  }
   return out;
 }
 
-void check_message(wire::Format format, const at::Tensor& data, std::int64_t elements) {
-  check(data, "data", at::kByte, wire::encoded_bytes(format, elements));
+struct Message {
+  std::string format;
+  at::Tensor data;
+};
+
+void decode_into(const Message& message, const at::Tensor& out, bool add, const std::string& kind) {
+  const wire::Format format = wire::format_of(message.format);
+  const std::int64_t elements = out.numel();
+  const at::Device device = out.device();
+  check(out, "out", at::kFloat, elements, device);
+  check(message.data, "data", at::kByte, wire::encoded_bytes(format, elements), device);
+  auto* values = out.mutable_data_ptr<float>();
+  if (device.is_cpu()) {
+    const wire::Codec codec(wire::kind_of(kind));
+    const auto* in = static_cast<const std::byte*>(message.data.const_data_ptr());
+    if (add) {
+      codec.decode_add(format, in, elements, values);
+    } else {
+      codec.decode(format, in, elements, values);
+    }
+    return;
+  }
+  const DeftWire wire = on_device(format, elements, device, kind);
+  check_launch(deft_wire_decode(&wire, message.data.const_data_ptr(), values, add ? 1 : 0,
+                                current_stream(device)),
+               "decode a message");
 }
 
 at::Tensor decode(const std::string& name, const at::Tensor& data, std::int64_t elements,
                   const std::string& kind) {
-  const wire::Format format = wire::format_of(name);
-  const wire::Codec codec(wire::kind_of(kind));
-  check_message(format, data, elements);
-  const at::Tensor out = at::empty({elements}, at::TensorOptions(at::kFloat));
-  codec.decode(format, static_cast<const std::byte*>(data.const_data_ptr()), elements,
-               out.mutable_data_ptr<float>());
+  (void)wire::encoded_bytes(wire::format_of(name), elements);  // refuses what cannot be
+  const at::Tensor out = at::empty({elements}, at::TensorOptions(at::kFloat).device(data.device()));
+  decode_into({name, data}, out, false, kind);
   return out;
 }
 
 void decode_add(const std::string& name, const at::Tensor& data, const at::Tensor& out,
                 const std::string& kind) {
-  const wire::Format format = wire::format_of(name);
-  const wire::Codec codec(wire::kind_of(kind));
-  check(out, "out", at::kFloat, out.numel());
-  check_message(format, data, out.numel());
-  codec.decode_add(format, static_cast<const std::byte*>(data.const_data_ptr()), out.numel(),
-                   out.mutable_data_ptr<float>());
+  decode_into({name, data}, out, true, kind);
 }
 
 std::vector<std::string> kinds() {
