@@ -243,10 +243,18 @@ class WireError(ValueError): ...
 def wire_kinds() -> list[str]: ...
 def wire_encoded_bytes(format: str, elements: int) -> int: ...
 def wire_encode(
-    format: str, values: torch.Tensor, rest: torch.Tensor | None = None, kind: str = "auto"
+    format: str,
+    values: torch.Tensor,
+    rest: torch.Tensor | None = None,
+    kind: str = "auto",
+    out: torch.Tensor | None = None,
 ) -> torch.Tensor: ...
 def wire_decode(
-    format: str, data: torch.Tensor, elements: int, kind: str = "auto"
+    format: str,
+    data: torch.Tensor,
+    elements: int,
+    kind: str = "auto",
+    out: torch.Tensor | None = None,
 ) -> torch.Tensor: ...
 def wire_decode_add(
     format: str, data: torch.Tensor, out: torch.Tensor, kind: str = "auto"

@@ -41,15 +41,19 @@ DeftWire on_device(wire::Format format, std::int64_t elements, const at::Device&
   return {static_cast<int>(format), elements, device_index(device)};
 }
 
-at::Tensor encode(const std::string& name, const at::Tensor& values,
-                  const std::optional<at::Tensor>& rest, const std::string& kind) {
+using Optional = std::optional<at::Tensor>;
+
+at::Tensor encode(const std::string& name, const at::Tensor& values, const Optional& rest,
+                  const std::string& kind, const Optional& into) {
   const wire::Format format = wire::format_of(name);
   const std::int64_t elements = values.numel();
   const at::Device device = values.device();
   check(values, "values", at::kFloat, elements, device);
   if (rest) check(*rest, "rest", at::kFloat, elements, device);
-  const at::Tensor out = at::empty({wire::encoded_bytes(format, elements)},
-                                   at::TensorOptions(at::kByte).device(device));
+  const std::int64_t bytes = wire::encoded_bytes(format, elements);
+  const at::Tensor out =
+      into ? *into : at::empty({bytes}, at::TensorOptions(at::kByte).device(device));
+  check(out, "out", at::kByte, bytes, device);
   auto* left = rest ? rest->mutable_data_ptr<float>() : nullptr;
   if (device.is_cpu()) {
     wire::Codec(wire::kind_of(kind))
@@ -93,9 +97,11 @@ void decode_into(const Message& message, const at::Tensor& out, bool add, const 
 }
 
 at::Tensor decode(const std::string& name, const at::Tensor& data, std::int64_t elements,
-                  const std::string& kind) {
+                  const std::string& kind, const Optional& into) {
   (void)wire::encoded_bytes(wire::format_of(name), elements);  // refuses what cannot be
-  const at::Tensor out = at::empty({elements}, at::TensorOptions(at::kFloat).device(data.device()));
+  const at::Tensor out =
+      into ? *into : at::empty({elements}, at::TensorOptions(at::kFloat).device(data.device()));
+  check(out, "out", at::kFloat, elements, data.device());
   decode_into({name, data}, out, false, kind);
   return out;
 }
@@ -124,9 +130,10 @@ void bind_wire(py::module_& module) {
       },
       py::arg("format"), py::arg("elements"));
   module.def("wire_encode", &encode, py::arg("format"), py::arg("values"),
-             py::arg("rest") = py::none(), py::arg("kind") = "auto", Release());
+             py::arg("rest") = py::none(), py::arg("kind") = "auto", py::arg("out") = py::none(),
+             Release());
   module.def("wire_decode", &decode, py::arg("format"), py::arg("data"), py::arg("elements"),
-             py::arg("kind") = "auto", Release());
+             py::arg("kind") = "auto", py::arg("out") = py::none(), Release());
   module.def("wire_decode_add", &decode_add, py::arg("format"), py::arg("data"), py::arg("out"),
              py::arg("kind") = "auto", Release());
 }

@@ -144,7 +144,7 @@ TEST(WireLane, ValuesOfAnySizeAndNoneAtAll) {
       expect_equal(format, values, deft::wire::any_finite(1000, seed + 100), 0);
     }
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::ldexp(values[i], -120);
-    values[seed] = seed % 2 == 0 ? deft::wire::kInf : std::nanf("");
+    values[seed] = seed % 2 == 0 ? deft::wire::kInfinity : std::nanf("");
     for (const Format format : deft::wire::kAllFormats) {
       expect_equal(format, values, deft::wire::gaussian(1000, seed, 1e-38F), 0);
       expect_equal(format, values, {}, 0);

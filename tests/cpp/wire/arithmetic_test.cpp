@@ -38,7 +38,7 @@ void expect_rounding(std::uint32_t past, Of of, Worth worth) {
     const float middle = worth(low) + (worth(high) - worth(low)) / 2.0F;
     ASSERT_EQ(of(middle), (low & 1U) == 0 ? low : high) << low;
     ASSERT_EQ(of(std::nextafter(middle, 0.0F)), low) << low;
-    ASSERT_EQ(of(std::nextafter(middle, kInf)), high) << low;
+    ASSERT_EQ(of(std::nextafter(middle, kInfinity)), high) << low;
   }
 }
 
@@ -61,12 +61,12 @@ TEST(Arithmetic, FiniteValuesSaturateOnlyWhereWanted) {
   EXPECT_EQ(f16_of(65520.0F, false).code, 0x7C00U);
   EXPECT_EQ(f16_of(65520.0F, true).code, 0x7BFFU);
   EXPECT_EQ(f16_of(-kMax, true).code, 0xFBFFU);
-  EXPECT_EQ(f16_of(kInf, true).code, 0x7C00U);
-  EXPECT_EQ(f16_of(-kInf, true).code, 0xFC00U);
+  EXPECT_EQ(f16_of(kInfinity, true).code, 0x7C00U);
+  EXPECT_EQ(f16_of(-kInfinity, true).code, 0xFC00U);
   EXPECT_EQ(f16_of(-std::nanf(""), true).code, 0x7FFFU);
   EXPECT_EQ(bf16_of(kMax, false).code, 0x7F80U);
   EXPECT_EQ(bf16_of(kMax, true).code, 0x7F7FU);
-  EXPECT_EQ(bf16_of(kInf, true).code, 0x7F80U);
+  EXPECT_EQ(bf16_of(kInfinity, true).code, 0x7F80U);
   EXPECT_EQ(bf16_of(from_raw(0xFF800001U), false).code, 0x7FFFU);
 }
 

@@ -72,9 +72,9 @@ TEST(Codec, AllKindsAgreeOnValuesOfAnySize) {
 
 TEST(Codec, AllKindsAgreeOnWhatIsSpecial) {
   const Floats special = {
-      0.0F,     -0.0F,  kInf,    -kInf,         std::nanf(""), kMax,
-      -kMax,    1e-45F, -1e-40F, kLeastNormal,  65504.0F,      65519.9F,
-      65520.0F, 1e30F,  5.9e-8F, 3.3961775e38F, 448.0F,        from_raw(0x7F800001U)};
+      0.0F,     -0.0F,  kInfinity, -kInfinity,    std::nanf(""), kMax,
+      -kMax,    1e-45F, -1e-40F,   kLeastNormal,  65504.0F,      65519.9F,
+      65520.0F, 1e30F,  5.9e-8F,   3.3961775e38F, 448.0F,        from_raw(0x7F800001U)};
   for (const Format format : kAllFormats) {
     expect_equal(format, special, Floats(special.size()));
     for (std::size_t one = 0; one < special.size(); ++one) {

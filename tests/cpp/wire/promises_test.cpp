@@ -101,7 +101,7 @@ TEST(Promises, ABlockThatIsTooSmallForAScaleStaysInTheRest) {
 TEST(Promises, ABlockThatIsNotFiniteDecodesToNaNAndKeepsItsRests) {
   for (const Format format : kBlockFormats) {
     const auto block = static_cast<std::size_t>(block_elements(format));
-    for (const float bad : {kInf, -kInf, std::nanf("")}) {
+    for (const float bad : {kInfinity, -kInfinity, std::nanf("")}) {
       Floats values = gaussian(3 * block + 7, 5);
       values[block + 3] = bad;
       Floats rest = gaussian(values.size(), 6, 0.01F);
@@ -127,19 +127,20 @@ TEST(Promises, ASumThatOverflowsIsNotFinite) {
   }
   for (const Format format : kHalves) {
     Floats own = rest;
-    EXPECT_EQ(through(format, values, &own)[9], kInf);
+    EXPECT_EQ(through(format, values, &own)[9], kInfinity);
     EXPECT_EQ(own[9], kMax);
   }
 }
 
 TEST(Promises, HalvesSaturateWithARestAndOverflowWithout) {
-  const Floats values = {70'000.0F, -1e9F, kInf, -kInf, std::nanf(""), 1.0F};
-  EXPECT_TRUE(same(through(Format::kF16, values), {kInf, -kInf, kInf, -kInf, std::nanf(""), 1.0F}));
+  const Floats values = {70'000.0F, -1e9F, kInfinity, -kInfinity, std::nanf(""), 1.0F};
+  EXPECT_TRUE(same(through(Format::kF16, values),
+                   {kInfinity, -kInfinity, kInfinity, -kInfinity, std::nanf(""), 1.0F}));
   Floats rest = {0, 0, 5, 6, 7, 0};
   EXPECT_TRUE(same(through(Format::kF16, values, &rest),
-                   {65504.0F, -65504.0F, kInf, -kInf, std::nanf(""), 1.0F}));
+                   {65504.0F, -65504.0F, kInfinity, -kInfinity, std::nanf(""), 1.0F}));
   EXPECT_TRUE(same(rest, {4496.0F, -1e9F + 65504.0F, 5, 6, 7, 0}));
-  EXPECT_TRUE(same(through(Format::kBf16, {kMax}), {kInf}));
+  EXPECT_TRUE(same(through(Format::kBf16, {kMax}), {kInfinity}));
   Floats bf16_rest = {0};
   EXPECT_TRUE(same(through(Format::kBf16, {-kMax}, &bf16_rest), {-0x1.FEp127F}));
   EXPECT_EQ(bf16_rest[0], -kMax + 0x1.FEp127F);

@@ -14,7 +14,7 @@ namespace deft::wire {
 using Floats = std::vector<float>;
 using Bytes = std::vector<std::byte>;
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kMax = std::numeric_limits<float>::max();
 constexpr float kLeastNormal = std::numeric_limits<float>::min();
 

@@ -216,5 +216,16 @@ def test_refusals(call, message):
         call()
 
 
+def test_results_go_into_memory_that_is_given():
+    values, message, out = torch.arange(5.0), torch.zeros(20, dtype=torch.uint8), torch.zeros(5)
+    assert native.wire_encode("f32", values, out=message) is not None
+    assert native.wire_decode("f32", message, 5, out=out).data_ptr() == out.data_ptr()
+    assert torch.equal(out, values)
+    with pytest.raises(native.WireError, match="out has 5 elements of Float"):
+        native.wire_encode("f32", values, out=values)
+    with pytest.raises(native.WireError, match="out has 5 elements of Float on cpu; expected 4"):
+        native.wire_decode("f32", message[:16], 4, out=out)
+
+
 def test_kinds_begin_with_the_reference():
     assert native.wire_kinds()[:2] == ["reference", "portable"]
