@@ -184,7 +184,8 @@ def compile_cuda(nvcc: Path, folder: Path) -> list[str]:
     """Objects of csrc/cuda; compiled again only when a file in it or the flags changed."""
     below = ROOT / "csrc" / "cuda"
     inputs = sorted(below.rglob("*"))
-    newest = max(path.stat().st_mtime_ns for path in inputs)
+    shared = (ROOT / "csrc" / "wire").glob("*.h")
+    newest = max(path.stat().st_mtime_ns for path in (*inputs, *shared))
     strict = ["-Werror=all-warnings"] if os.environ.get("DEFT_WERROR") == "1" else []
     objects = []
     for source in (path for path in inputs if path.suffix == ".cu"):
@@ -249,16 +250,20 @@ def relative(paths: list[Path]) -> list[str]:
     return [str(path.relative_to(ROOT)) for path in paths]
 
 
+def listed_sources(folder: str) -> list[Path]:
+    """What CMakeLists.txt compiles there, too."""
+    below = ROOT / "csrc" / folder
+    lines = [
+        line.strip() for line in (below / "sources.txt").read_text(encoding="utf-8").splitlines()
+    ]
+    return [below / line for line in lines if line and line[0] != "#"]
+
+
 def host_sources() -> list[str]:
-    csrc = ROOT / "csrc"
-    listing = csrc / "core" / "sources.txt"
-    if listing.is_file():
-        lines = [line.strip() for line in listing.read_text(encoding="utf-8").splitlines()]
-        core = [csrc / "core" / line for line in lines if line and line[0] != "#"]
-    else:
-        core = sorted((csrc / "core").rglob("*.cpp"))
+    listed = [*listed_sources("core"), *listed_sources("wire")]
     folders = ("horovod", "torch", "bindings")
-    return relative([*core, *(p for name in folders for p in sorted((csrc / name).rglob("*.cpp")))])
+    found = (p for name in folders for p in sorted((ROOT / "csrc" / name).rglob("*.cpp")))
+    return relative([*listed, *found])
 
 
 def make_extension(build_temp: Path) -> Any:
@@ -277,6 +282,7 @@ def make_extension(build_temp: Path) -> Any:
     # Horovod's interface returns const scalars by value, and whoever overrides it must do so too.
     flags = ["-O3", "-g0", "-Wall", "-Wextra", "-Wno-ignored-qualifiers", "-fvisibility=hidden"]
     flags.append("-std=c++20")  # torch 2.11 would compile it as C++17
+    flags.append("-ffp-contract=off")  # csrc/wire: ranks on other processors must get the same bits
     flags += ["-Werror"] if os.environ.get("DEFT_WERROR") == "1" else []
     # -isystem of a folder overrides torch's -I of it: no warnings from headers of others.
     flags += [word for folder in system for word in ("-isystem", folder)]

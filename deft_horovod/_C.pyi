@@ -237,4 +237,26 @@ def unpack_all(
     scale: float = 1.0,
     accumulate: bool = False,
 ) -> None: ...
+
+class WireError(ValueError): ...
+
+def wire_kinds() -> list[str]: ...
+def wire_encoded_bytes(format: str, elements: int) -> int: ...
+def wire_encode(
+    format: str,
+    values: torch.Tensor,
+    rest: torch.Tensor | None = None,
+    kind: str = "auto",
+    out: torch.Tensor | None = None,
+) -> torch.Tensor: ...
+def wire_decode(
+    format: str,
+    data: torch.Tensor,
+    elements: int,
+    kind: str = "auto",
+    out: torch.Tensor | None = None,
+) -> torch.Tensor: ...
+def wire_decode_add(
+    format: str, data: torch.Tensor, out: torch.Tensor, kind: str = "auto"
+) -> None: ...
 def shard_of(elements: int, rank: int, size: int) -> tuple[int, int]: ...

@@ -87,7 +87,7 @@ tidy() {
   { cat .clang-tidy build/clang-tidy/compile_commands.json && clang-tidy --version; } |
     sha256sum >build/clang-tidy/state
   export -f tidy_one
-  find csrc/core csrc/horovod csrc/torch csrc/bindings -name '*.cpp' -print0 | sort -z |
+  find csrc/core csrc/wire csrc/horovod csrc/torch csrc/bindings -name '*.cpp' -print0 | sort -z |
     xargs -0 -P "$(nproc)" -I{} bash -c 'tidy_one {}'
 }
 

@@ -15,5 +15,6 @@ void bind_horovod(pybind11::module_& module);
 void bind_gradients(pybind11::module_& module);
 void bind_pack(pybind11::module_& module);
 void bind_session(pybind11::module_& module);
+void bind_wire(pybind11::module_& module);
 
 }  // namespace deft

@@ -11,4 +11,5 @@ PYBIND11_MODULE(_C, module) {
   deft::bind_gradients(module);
   deft::bind_pack(module);
   deft::bind_session(module);
+  deft::bind_wire(module);
 }

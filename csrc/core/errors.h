@@ -1,4 +1,5 @@
-// The two ways in which the core refuses: a plan that cannot run, and a call that breaks its rules.
+// The ways in which plain C++ refuses: a plan that cannot run, a call that breaks its rules, values
+// that no wire format takes.
 #pragma once
 
 #include <stdexcept>
@@ -13,6 +14,12 @@ class PlanError : public std::runtime_error {
 
 // The executor was called in a way that its contract forbids.
 class ExecutorError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// A message that cannot be encoded or decoded as asked.
+class WireError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };

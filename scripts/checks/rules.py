@@ -31,6 +31,7 @@ PYBIND_HEADER = re.compile(
     r"^(pybind11/|Python\.h$|torch/extension\.h$|torch/csrc/.*(python|pybind))"
 )
 TORCH_HEADER = re.compile(r"^(torch|ATen|c10|caffe2)/")
+WITHOUT_TORCH = ("csrc/core/", "csrc/cuda/", "csrc/wire/")
 CPP_NOISE = re.compile(
     r'R"(\w*)\((?:.|\n)*?\)\1"|//[^\n]*|/\*(?:.|\n)*?\*/|"(?:\\.|[^"\\\n])*"'
     r"|(?<!\w)'(?:\\.|[^'\\\n])+'|^[ \t]*#(?:\\\n|[^\n])*",
@@ -157,8 +158,9 @@ def check_cpp(name: str, text: str) -> Iterator[Finding]:
             yield Finding(name, line, f"includes {include}", "pybind only in csrc/bindings")
         if horovod and not name.startswith("csrc/horovod/"):
             yield Finding(name, line, f"includes {include}", "Horovod only in csrc/horovod")
-        if TORCH_HEADER.match(include) and name.startswith(("csrc/core/", "csrc/cuda/")):
-            yield Finding(name, line, f"includes {include}", "no torch in csrc/core and csrc/cuda")
+        if TORCH_HEADER.match(include) and name.startswith(WITHOUT_TORCH):
+            limit = f"no torch in {' and '.join(folder[:-1] for folder in WITHOUT_TORCH)}"
+            yield Finding(name, line, f"includes {include}", limit)
 
 
 def check_tests_exist(root: Path) -> Iterator[Finding]:

@@ -40,6 +40,7 @@ def findings(rules: ModuleType, root: Path, name: str, text: str) -> list[str]:
         ("deft_horovod/plan/plan.py", "from os import getenv\n", "plan.py:1: reads the env"),
         ("deft_horovod/x/plan.py", "A = 1\n", "limit: tests/unit/x/test_plan.py"),
         ("csrc/core/a.h", "#include <torch/torch.h>\n", "a.h:1: includes torch/torch.h"),
+        ("csrc/wire/a.h", "#include <ATen/ATen.h>\n", "a.h:1: includes ATen/ATen.h"),
         ("csrc/core/a.h", "\n# include <pybind11/cast.h>\n", "a.h:2: includes pybind11/cast.h"),
         ("csrc/torch/a.h", '#include "horovod/common/common.h"\n', "Horovod only in"),
         ("csrc/torch/a.h", "#include <torch/extension.h>\n", "pybind only in csrc/bindings"),
