@@ -62,7 +62,7 @@ class Training:
             profiler.begin_boundary()
         observer.end_step()
         if profiler is not None:
-            profiler.end_boundary()
+            profiler.end_boundary(None)
         self.optimizer.step()
         return time.perf_counter() - clock_s, time.thread_time() - thread_s
 

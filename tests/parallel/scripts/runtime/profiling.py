@@ -82,7 +82,7 @@ class Job:
         self.profiler.begin_boundary()
         self.reducer.finish()
         self.observer.end_step()
-        self.profiler.end_boundary()
+        self.profiler.end_boundary(None)
         self.optimizer.step()
 
     def run(self, forward: Callable[[torch.Tensor], torch.Tensor] | None = None) -> Any:
