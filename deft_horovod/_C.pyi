@@ -1,7 +1,7 @@
 """The compiled half: executor, links, gradient hooks. Sources in csrc/, bound in
 csrc/bindings/."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -133,6 +133,22 @@ class HorovodLink(Link):
 
 class StagedLink(Link):
     def __init__(self, inner: Link, device: int) -> None: ...
+
+class Encoding:
+    """How one message travels in a wire format."""
+
+    elements: int
+    bytes: int
+    rest: torch.Tensor  # what rounding has left; the memory itself
+
+    def __init__(
+        self, format: str, elements: int, raw: Sequence[tuple[int, int]] = ()
+    ) -> None: ...
+
+class EncodedLink(Link):
+    def __init__(
+        self, inner: Link, size: int, factor: float, encodings: Mapping[str, Encoding]
+    ) -> None: ...
 
 class C10dLink(Link):
     def __init__(

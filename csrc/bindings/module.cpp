@@ -7,6 +7,7 @@ PYBIND11_MODULE(_C, module) {
   deft::bind_link(module);
   deft::bind_horovod(module);
   deft::bind_staged(module);
+  deft::bind_encoded(module);
   deft::bind_c10d(module);
   deft::bind_gradients(module);
   deft::bind_pack(module);

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <exception>
-#include <mutex>
 #include <string>
 #include <utility>
-#include <vector>
+
+#include "core/link/buffer_pool.h"
 
 namespace deft {
 
@@ -48,7 +48,9 @@ LinkStatus failed_copy(const Message& message, const char* where, const std::exc
 class StagedLink::Carrier : public std::enable_shared_from_this<Carrier> {
  public:
   Carrier(std::shared_ptr<Link> inner, std::shared_ptr<DeviceCopier> copier)
-      : inner_(std::move(inner)), copier_(std::move(copier)) {}
+      : inner_(std::move(inner)),
+        copier_(std::move(copier)),
+        pool_([copier = copier_](std::int64_t bytes) { return copier->host_memory(bytes); }) {}
 
   void carry(Message message, Completion done) {
     if (message.device < 0) {
@@ -59,9 +61,9 @@ class StagedLink::Carrier : public std::enable_shared_from_this<Carrier> {
     const Range input{static_cast<const char*>(message.input), message.input_elements * item};
     const Range output{static_cast<const char*>(message.output), message.output_elements * item};
     const Places places = places_of(input, output);
-    Buffer buffer;
+    BufferPool::Buffer buffer;
     try {
-      buffer = take(places.bytes);
+      buffer = pool_.take(places.bytes);
       copier_->to_host(buffer.at(places.input), message.input, input.bytes, message.ready.get());
     } catch (const std::exception& error) {
       done(failed_copy(message, "to the host", error));
@@ -83,14 +85,7 @@ class StagedLink::Carrier : public std::enable_shared_from_this<Carrier> {
   }
 
  private:
-  struct Buffer {
-    std::shared_ptr<void> memory;
-    std::int64_t bytes = 0;
-
-    [[nodiscard]] char* at(std::int64_t offset) const {
-      return static_cast<char*>(memory.get()) + offset;
-    }
-  };
+  using Buffer = BufferPool::Buffer;
 
   LinkStatus land(const Message& message, const Buffer& buffer, const Places& places,
                   std::int64_t bytes, LinkStatus status) {
@@ -101,34 +96,13 @@ class StagedLink::Carrier : public std::enable_shared_from_this<Carrier> {
         status = failed_copy(message, "back to the device", error);
       }
     }
-    const std::lock_guard lock(mutex_);
-    free_.push_back(buffer);
+    pool_.give_back(buffer);
     return status;
-  }
-
-  // The smallest free one that suffices. There are as many as messages were ever in flight.
-  Buffer take(std::int64_t bytes) {
-    {
-      const std::lock_guard lock(mutex_);
-      auto best = free_.end();
-      for (auto it = free_.begin(); it != free_.end(); ++it) {
-        if (it->bytes >= bytes && (best == free_.end() || it->bytes < best->bytes)) best = it;
-      }
-      if (best != free_.end()) {
-        Buffer found = std::move(*best);
-        free_.erase(best);
-        return found;
-      }
-      // One that is too small for this message would stay too small: a larger one replaces it.
-      if (!free_.empty()) free_.pop_back();
-    }
-    return {copier_->host_memory(bytes), bytes};
   }
 
   const std::shared_ptr<Link> inner_;
   const std::shared_ptr<DeviceCopier> copier_;
-  std::mutex mutex_;
-  std::vector<Buffer> free_;
+  BufferPool pool_;
   SerialWorker back_;
 };
 

@@ -1,0 +1,35 @@
+"""How times of messages become tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scripts.benchmarks.encoded import ARMS, slowest, spread, table
+
+
+def of_rank(ms: float) -> list[dict[str, Any]]:
+    """One size; every arm takes twice as long as the one before it."""
+    times = {name: [ms * 2**i, ms * 2**i + 1.0] for i, name in enumerate(ARMS)}
+    return [{"megabytes": 4.0, "times": times, "errors": dict.fromkeys(ARMS, 1e-5)}]
+
+
+def test_a_message_takes_as_long_as_on_its_slowest_rank() -> None:
+    first, other = of_rank(10.0), of_rank(10.0)
+    first[0]["times"]["int8"] = [5.0, 100.0]
+    other[0]["times"]["int8"] = [7.0, 90.0]
+    found = slowest([first, other])
+    assert found[0]["times"]["int8"] == [7.0, 100.0]
+    assert found[0]["times"]["fp32"] == [10.0, 11.0]
+    assert found[0]["megabytes"] == 4.0
+
+
+def test_each_arm_has_a_row_with_its_ratio_to_fp32() -> None:
+    rows = table(2, slowest([of_rank(10.0)]))
+    assert rows[0] == "\n## 2 ranks\n"
+    assert len(rows) == 3 + len(ARMS)
+    assert rows[3] == "| 4 | fp32 | 10.5 (10.0 .. 11.0) | 1.00 (1.00 .. 1.00) | 1.0e-05 |"
+    assert rows[4].startswith("|  | fp16 | 20.5 (20.0 .. 21.0) | 1.95 (")
+
+
+def test_a_spread_is_the_median_and_its_ends() -> None:
+    assert spread([3.0, 1.0, 9.0], ".0f") == "3 (1 .. 9)"
