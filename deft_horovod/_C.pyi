@@ -141,9 +141,7 @@ class Encoding:
     bytes: int
     rest: torch.Tensor  # what rounding has left; the memory itself
 
-    def __init__(
-        self, format: str, elements: int, raw: Sequence[tuple[int, int]] = ()
-    ) -> None: ...
+    def __init__(self, format: str, elements: int, raw: Sequence[tuple[int, int]] = ()) -> None: ...
 
 class EncodedLink(Link):
     def __init__(

@@ -20,7 +20,7 @@ from deft_horovod.job.rank_script import (
     options_and_words,
     subject_text,
 )
-from deft_horovod.runtime.job_request import Subject
+from deft_horovod.runtime.job_request import AskedOptimizer
 
 # Of the configuration, in the place of what the script or the environment says.
 _OPTIONS: Final[Mapping[str, type[Any]]] = MappingProxyType(
@@ -46,7 +46,9 @@ class ComparedScript(RankScript[Comparison]):
         over = {name: value for name, value in given.items() if value is not None}
         return ComparisonRequest(options.warmup, options.steps, over, deliver, progress)
 
-    def answered(self, main: Subject[Comparison], others: list[Subject[Comparison]]) -> str:
+    def answered(
+        self, main: AskedOptimizer[Comparison], others: list[AskedOptimizer[Comparison]]
+    ) -> str:
         beside = "; beside it ran " + ", ".join(map(subject_text, others)) if others else ""
         return f"compared with {subject_text(main)}{beside}"
 

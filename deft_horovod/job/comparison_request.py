@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from deft_horovod.comparison import STOCK, Comparison
 from deft_horovod.config import Config
 from deft_horovod.runtime.decide.phases import planned_phases
-from deft_horovod.runtime.job_request import JobRequest, Purpose, Subject
+from deft_horovod.runtime.job_request import AskedOptimizer, JobRequest, Purpose
 
 
 class ComparisonRequest(JobRequest[Comparison]):
@@ -21,7 +21,7 @@ class ComparisonRequest(JobRequest[Comparison]):
         warmup_steps: int,
         steps: int,
         options: dict[str, Any],
-        deliver: Callable[[Subject[Comparison], Comparison], str],
+        deliver: Callable[[AskedOptimizer[Comparison], Comparison], str],
         progress: Callable[[int, int], None] = lambda *_: None,
     ) -> None:
         """`options`: in the place of those of the script's optimizer."""

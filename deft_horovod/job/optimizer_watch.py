@@ -81,7 +81,7 @@ class FollowedOptimizer:
         self._request = request
         self._members = members_of(optimizer.param_groups, None)
         self._tensors = [m.tensor for m in self._members if m.tensor.requires_grad]
-        self._subject = request.subject(type(optimizer).__name__, self._tensors)
+        self._asked = request.asked_optimizer(type(optimizer).__name__, self._tensors)
         self._look: PassCount | None = None
         self._observer: Observer | None = None
         self._profiler: Profiler | None = None
@@ -103,7 +103,7 @@ class FollowedOptimizer:
             self._profiler.end_boundary(None)
         else:
             self._profiler.skip_step()
-        self._subject.end_boundary(None)
+        self._asked.end_boundary(None)
         if self._profiler.complete:
             self._finish(self._observer, self._profiler)
 
@@ -127,7 +127,7 @@ class FollowedOptimizer:
             self._watch = native.BackwardWatch(self._on_pass)
         else:
             return
-        self._subject.end_boundary(None)
+        self._asked.end_boundary(None)
 
     def _on_pass(self) -> None:
         """The collector refuses gradients that were added to as often as it expects. Steps differ
@@ -160,4 +160,4 @@ class FollowedOptimizer:
         alone = SingleRank()
         profile = profiler.profile(alone, observer.members)
         tensors = [member.tensor for member in observer.members]
-        self._subject.take(renamed(profile, tensors, observer.roots), alone)
+        self._asked.take(renamed(profile, tensors, observer.roots), alone)

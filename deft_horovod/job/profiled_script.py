@@ -19,7 +19,7 @@ from deft_horovod.job.rank_script import (
     subject_text,
 )
 from deft_horovod.profile import Profile
-from deft_horovod.runtime.job_request import Subject
+from deft_horovod.runtime.job_request import AskedOptimizer
 
 
 class ProfiledScript(RankScript[Profile]):
@@ -39,15 +39,15 @@ class ProfiledScript(RankScript[Profile]):
         finally:
             watch.close()
 
-    def answered(self, main: Subject[Profile], others: list[Subject[Profile]]) -> str:
+    def answered(self, main: AskedOptimizer[Profile], others: list[AskedOptimizer[Profile]]) -> str:
         beside = "; not of the smaller " + ", ".join(map(subject_text, others)) if others else ""
         return f"this is the profile of {subject_text(main)}{beside}"
 
-    def refused(self, subject: Subject[Profile], answer: Profile) -> str:
+    def refused(self, asked: AskedOptimizer[Profile], answer: Profile) -> str:
         if answer.steps:
             return ""
         return (
-            f"no step of {subject_text(subject)} could be measured: backward() has to give each of "
+            f"no step of {subject_text(asked)} could be measured: backward() has to give each of "
             f"its gradients equally often in every step{self.nothing}"
         )
 

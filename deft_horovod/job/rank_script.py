@@ -24,7 +24,7 @@ from deft_horovod.config import Config
 from deft_horovod.job import user_script as script
 from deft_horovod.job.exit_report import ExitReport, tell_progress
 from deft_horovod.job.result_file import write
-from deft_horovod.runtime.job_request import Answer, JobRequest, Subject
+from deft_horovod.runtime.job_request import Answer, AskedOptimizer, JobRequest
 from deft_horovod.runtime.job_request import Answered as ScriptOver
 from deft_horovod.runtime.process import this_process
 
@@ -32,7 +32,7 @@ _PROGRESS_S: Final = 0.2
 _INTERRUPTED: Final = 130
 _NOT_THE_SCRIPTS: Final = (__file__, script.__file__, "<frozen runpy>", "runpy.py")
 
-Deliver = Callable[[Subject[Answer], Answer], str]
+Deliver = Callable[[AskedOptimizer[Answer], Answer], str]
 Progress = Callable[[int, int], None]
 
 
@@ -58,10 +58,10 @@ class RankScript(abc.ABC, Generic[Answer]):
         """What is asked of the script."""
 
     @abc.abstractmethod
-    def answered(self, main: Subject[Answer], others: list[Subject[Answer]]) -> str:
+    def answered(self, main: AskedOptimizer[Answer], others: list[AskedOptimizer[Answer]]) -> str:
         """The answer is written: what it is about, for people."""
 
-    def refused(self, subject: Subject[Answer], answer: Answer) -> str:  # noqa: ARG002
+    def refused(self, asked: AskedOptimizer[Answer], answer: Answer) -> str:  # noqa: ARG002
         """Why this is no answer, if so."""
         return ""
 
@@ -113,7 +113,7 @@ class RankScript(abc.ABC, Generic[Answer]):
             return ExitReport(0, "")
         if self._problem:
             return ExitReport(1, self._problem)
-        main, *others = sorted(self._request.subjects, key=lambda s: -s.gradient_bytes)
+        main, *others = sorted(self._request.asked_optimizers, key=lambda s: -s.gradient_bytes)
         return ExitReport(0, self.answered(main, others))
 
     def _too_few(self) -> ExitReport:
@@ -150,11 +150,11 @@ class RankScript(abc.ABC, Generic[Answer]):
         self._told_s = now_s
         tell_progress(self._folder, done, needed)
 
-    def _deliver(self, subject: Subject[Answer], answer: Answer) -> str:
+    def _deliver(self, asked: AskedOptimizer[Answer], answer: Answer) -> str:
         """Writes the answer; what went wrong, if anything did."""
         if self._rank:
             return ""  # it trains alone, beside others that do; the lowest rank's answer counts
-        self._problem = self.refused(subject, answer)
+        self._problem = self.refused(asked, answer)
         if not self._problem:
             try:
                 write(self._output, answer.to_json() + "\n")
@@ -163,12 +163,9 @@ class RankScript(abc.ABC, Generic[Answer]):
         return self._problem
 
 
-def subject_text(subject: Subject[Any]) -> str:
+def subject_text(asked: AskedOptimizer[Any]) -> str:
     """An optimizer, for people."""
-    return (
-        f"{subject.kind} ({subject.tensors} tensors, {size_text(subject.gradient_bytes)} of "
-        "gradients)"
-    )
+    return f"{asked.kind} ({asked.tensors} tensors, {size_text(asked.gradient_bytes)} of gradients)"
 
 
 def options_and_words(

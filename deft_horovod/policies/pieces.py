@@ -18,7 +18,7 @@ from deft_horovod.plan.rules import ALIGN_BYTES, MOST_UNFUSED, buffers_needed
 from deft_horovod.policies.base import Request
 from deft_horovod.profile import HOROVOD_LINK, LinkProfile, Profile
 from deft_horovod.solver.messages.layout import Layout, Span, lay_out, slot_bytes
-from deft_horovod.solver.predict.priority_queue import Message, departures
+from deft_horovod.solver.predict.priority_queue import QueuedMessage, departures
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def by_priority(
         for part_bytes in even_pieces(size_bytes, piece_bytes):
             owners.append(index)
             messages.append(
-                Message(
+                QueuedMessage(
                     bytes=part_bytes,
                     ready_us=profile.ready_in_backward_us(index),
                     priority=need_us(profile, index),

@@ -21,7 +21,7 @@ from deft_horovod.policies.pieces import horovod_link, need_us, use_order
 from deft_horovod.profile import LinkCost, Profile
 from deft_horovod.solver.messages.layout import Layout, lay_out
 from deft_horovod.solver.messages.partition import partition
-from deft_horovod.solver.predict.priority_queue import Message, departures
+from deft_horovod.solver.predict.priority_queue import QueuedMessage, departures
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _by_priority(cut: _Cut, profile: Profile, link: Link, cost: LinkCost) -> tup
     for bucket, inside in zip(cut.buckets, cut.members, strict=True):
         items = bucket.end - bucket.begin
         messages.append(
-            Message(
+            QueuedMessage(
                 bytes=items * cut.layout.item_bytes(bucket.arena),
                 ready_us=max(profile.ready_in_backward_us(i) for i in inside),
                 priority=min(need_us(profile, i) for i in inside),

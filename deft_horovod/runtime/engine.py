@@ -127,10 +127,10 @@ class Engine:
         held = self._installed.finish(self.clock, hold_gated=hold_gated)
         self._observer.end_step()
         planned = self.planned.members if self.planned is not None else ()
-        strays = self._observer.strays(planned)
+        unplannable = self._observer.unplannable(planned)
         if changed:
-            strays += self._observer.newcomers(self._members(), self._agreement())
-        self._reduce_now(strays)
+            unplannable += self._observer.newly_training(self._members(), self._agreement())
+        self._reduce_now(unplannable)
         self._installed.hold(held, updates.options_of(self._inner))
         self.clock.boundary()
         wants = self._control.end_boundary(
@@ -139,7 +139,7 @@ class Engine:
             self._observer.last,
             self._agreement,
             changed=changed,
-            strays=bool(strays),
+            unplannable=bool(unplannable),
         )
         if wants and self.planned is not None:
             self.planned.session.request_attention()
@@ -348,7 +348,11 @@ class Engine:
         corrected = self._installer.correction(self._observer) == "local"
         self._control.turn(agreement, self._observer, self.planned, corrected=corrected)
         self._adopt(self._assign(agreement))
-        if self._control.impatient and self.planned is not None and not self._observer.experienced:
+        if (
+            self._control.plans_at_once
+            and self.planned is not None
+            and not self._observer.experienced
+        ):
             self.planned.session.request_attention()  # after a step their order is known
         self.clock.forget()
 

@@ -27,7 +27,7 @@ class Answered(SystemExit):
     """The answer was delivered; status 1: it could not be."""
 
 
-class Subject(Follower[object], Generic[Answer]):
+class AskedOptimizer(Follower[object], Generic[Answer]):
     """An optimizer whose answer may be the one that is wanted."""
 
     def __init__(
@@ -64,14 +64,14 @@ class JobRequest(Generic[Answer]):
         self,
         warmup_steps: int,
         steps: int,
-        deliver: Callable[[Subject[Answer], Answer], str],
+        deliver: Callable[[AskedOptimizer[Answer], Answer], str],
         progress: Callable[[int, int], None] = lambda *_: None,
     ) -> None:
         """`deliver` is called on the deciding rank and returns what went wrong, if anything did;
         `progress` gets the steps that are done and those that are needed."""
         self.warmup_steps = max(FEWEST_WARMUP_STEPS, warmup_steps)
         self.steps = steps
-        self.subjects: list[Subject[Answer]] = []
+        self.asked_optimizers: list[AskedOptimizer[Answer]] = []
         self._deliver = deliver
         self._progress = progress
         self._status: int | None = None  # with which the script was told to end
@@ -92,9 +92,9 @@ class JobRequest(Generic[Answer]):
         return self._status is not None
 
     @property
-    def main(self) -> Subject[Answer] | None:
+    def main(self) -> AskedOptimizer[Answer] | None:
         """The optimizer whose answer is wanted: that with the most bytes, as far as is known."""
-        return max(self.subjects, key=lambda s: s.gradient_bytes, default=None)
+        return max(self.asked_optimizers, key=lambda s: s.gradient_bytes, default=None)
 
     def over_config(self, config: Config) -> Config:
         """The options of a script's optimizer, with those of the request in their place."""
@@ -106,21 +106,21 @@ class JobRequest(Generic[Answer]):
             }
         )
 
-    def subject(self, kind: str, tensors: Sequence[torch.Tensor]) -> Subject[Answer]:
+    def asked_optimizer(self, kind: str, tensors: Sequence[torch.Tensor]) -> AskedOptimizer[Answer]:
         """Another optimizer of the script, found at the same boundary on all ranks."""
-        self.subjects.append(Subject(self, kind, tensors))
-        return self.subjects[-1]
+        self.asked_optimizers.append(AskedOptimizer(self, kind, tensors))
+        return self.asked_optimizers[-1]
 
     def require_running(self) -> None:
         """Tells the script to end, if it was told before and caught the exception."""
         if self._status is not None:
             raise Answered(self._status)
 
-    def stepped(self, subject: Subject[Answer]) -> None:
+    def stepped(self, asked_optimizer: AskedOptimizer[Answer]) -> None:
         """A step of an optimizer has ended."""
         self.require_running()
-        if subject is self.main:
-            self._progress(min(subject.steps, self.needed_steps), self.needed_steps)
+        if asked_optimizer is self.main:
+            self._progress(min(asked_optimizer.steps, self.needed_steps), self.needed_steps)
 
     def finish(self, agreement: Agreement) -> None:
         """Delivers and ends the script, if the answer that is wanted is there."""

@@ -47,7 +47,7 @@ class Choice:
     """How a block travels. All its buckets share everything but the link."""
 
     merged: int = 1  # steps of a generation
-    phase: int = 0  # the last step of the first generation in the period, below `merged`
+    end_step: int = 0  # the last step of the first generation in the period, below `merged`
     delay: int = 0
     gated: bool = False
     links: tuple[int, ...] = ()  # of each bucket
@@ -62,7 +62,7 @@ class Choice:
 
     def last_steps(self, period: int) -> range:
         """The steps of the period in which its generations are complete."""
-        return range(self.phase, period, self.merged)
+        return range(self.end_step, period, self.merged)
 
 
 @dataclass(frozen=True)

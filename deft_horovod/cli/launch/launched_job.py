@@ -44,7 +44,7 @@ class Silent:
         """Nothing to see."""
 
 
-class Bar:
+class StepBar:
     """A line on the terminal that follows the steps."""
 
     def __init__(self, bar: Progress) -> None:
@@ -81,7 +81,7 @@ def run_job(command: Sequence[str], folder: Path, *, quiet_stdout: bool = False)
         _relayed(job.stdout, lambda: sys.stderr if quiet_stdout else sys.stdout),
         _relayed(job.stderr, lambda: sys.stderr),
     ):
-        return _wait(job, folder, Bar(bar))
+        return _wait(job, folder, StepBar(bar))
 
 
 @contextlib.contextmanager

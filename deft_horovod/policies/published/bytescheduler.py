@@ -30,7 +30,7 @@ _MOST_TOGETHER: Final = 320  # gradients for which both are searched together
 
 
 @dataclass(frozen=True)
-class Setting:
+class PieceSizes:
     partition_bytes: int
     credit_bytes: int
 
@@ -42,26 +42,30 @@ class ByteScheduler(MeasuredPolicy):
     def schedule(self, request: Request, link: LinkProfile) -> Plan:
         return self.plan_with(request, link, tuned(request, link))
 
-    def plan_with(self, request: Request, link: LinkProfile, setting: Setting) -> Plan:
+    def plan_with(self, request: Request, link: LinkProfile, setting: PieceSizes) -> Plan:
         limited = horovod_link(credit_bytes=setting.credit_bytes)
         pieces = by_priority(request, link, setting.partition_bytes, limited)
         return plan_of_pieces(self.name, request, pieces, limited)
 
 
-def tuned(request: Request, link: LinkProfile) -> Setting:
+def tuned(request: Request, link: LinkProfile) -> PieceSizes:
     """The partition and the credit with the shortest predicted step."""
     config = request.config
     if not config.tune:
-        return Setting(config.partition_bytes, config.credit_bytes)
+        return PieceSizes(config.partition_bytes, config.credit_bytes)
     sizes = sizes_bytes(sum(wire_bytes(request)))
     if len(request.parameters) <= _MOST_TOGETHER:
-        return _best(request, link, [Setting(s, count * s) for count in _IN_FLIGHT for s in sizes])
-    best = _best(request, link, [Setting(size, _IN_FLIGHT[0] * size) for size in sizes])
+        return _best(
+            request, link, [PieceSizes(s, count * s) for count in _IN_FLIGHT for s in sizes]
+        )
+    best = _best(request, link, [PieceSizes(size, _IN_FLIGHT[0] * size) for size in sizes])
     size = best.partition_bytes
-    return _best(request, link, [best, *(Setting(size, count * size) for count in _IN_FLIGHT[1:])])
+    return _best(
+        request, link, [best, *(PieceSizes(size, count * size) for count in _IN_FLIGHT[1:])]
+    )
 
 
-def _best(request: Request, link: LinkProfile, settings: list[Setting]) -> Setting:
+def _best(request: Request, link: LinkProfile, settings: list[PieceSizes]) -> PieceSizes:
     policy = ByteScheduler()
     plans = [policy.plan_with(request, link, setting) for setting in settings]
     return settings[plans.index(fastest(plans, request.profile))]

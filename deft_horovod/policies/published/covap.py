@@ -45,13 +45,16 @@ class Covap(MeasuredPolicy):
         ]
         most = limits_of(self.name, request).max_merge
         interval = interval_of(sum(times_us), request.profile.compute_us, most)
-        phases = dealt(times_us, interval)
+        end_steps = dealt(times_us, interval)
         return assemble(
             self.name,
             blocking,
             interval,
-            [Timing.of(Choice(merged=interval, phase=phase), interval) for phase in phases],
-            _departures(blocking, phases, interval),
+            [
+                Timing.of(Choice(merged=interval, end_step=end_step), interval)
+                for end_step in end_steps
+            ],
+            _departures(blocking, end_steps, interval),
         )
 
 
@@ -67,20 +70,20 @@ def interval_of(communication_us: float, compute_us: float, most: int) -> int:
 def dealt(times_us: Sequence[float], interval: int) -> list[int]:
     """In which step of the interval each block travels."""
     loads_us = [0.0] * interval
-    phases = [0] * len(times_us)
+    end_steps = [0] * len(times_us)
     for block in sorted(range(len(times_us)), key=lambda index: (-times_us[index], index)):
-        phase = min(range(interval), key=lambda step: (loads_us[step], step))
-        phases[block] = phase
-        loads_us[phase] += times_us[block]
-    return phases
+        end_step = min(range(interval), key=lambda step: (loads_us[step], step))
+        end_steps[block] = end_step
+        loads_us[end_step] += times_us[block]
+    return end_steps
 
 
-def _departures(blocking: Blocking, phases: Sequence[int], interval: int) -> list[Departure]:
+def _departures(blocking: Blocking, end_steps: Sequence[int], interval: int) -> list[Departure]:
     """Step by step, in the order of readiness, which is that of the blocks."""
     return [
         Departure(block=number, bucket=place, step=step, link=0)
         for step in range(interval)
         for number, block in enumerate(blocking.blocks)
-        if phases[number] == step
+        if end_steps[number] == step
         for place in range(len(block.buckets))
     ]

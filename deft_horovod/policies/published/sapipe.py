@@ -26,7 +26,7 @@ from deft_horovod.policies.pieces import (
     use_order,
     wire_bytes,
 )
-from deft_horovod.policies.published.bytescheduler import Setting, tuned
+from deft_horovod.policies.published.bytescheduler import PieceSizes, tuned
 from deft_horovod.profile import LinkProfile
 from deft_horovod.solver.predict.timeline import simulate
 
@@ -55,7 +55,7 @@ class SaPipe(MeasuredPolicy):
         return min(near, key=lambda one: one[:2])[2]
 
     def _plan(
-        self, request: Request, link: LinkProfile, setting: Setting, late: frozenset[int]
+        self, request: Request, link: LinkProfile, setting: PieceSizes, late: frozenset[int]
     ) -> Plan:
         limited = horovod_link(credit_bytes=setting.credit_bytes)
         pieces = by_priority(request, link, setting.partition_bytes, limited)
@@ -63,13 +63,13 @@ class SaPipe(MeasuredPolicy):
         return plan_of_pieces(self.name, request, order, limited, late)
 
 
-def _settings(request: Request, link: LinkProfile) -> list[Setting]:
+def _settings(request: Request, link: LinkProfile) -> list[PieceSizes]:
     """What suits `bytescheduler`; and nothing cut, as what is late need not be."""
     found = tuned(request, link)
     if not request.config.tune or len(request.parameters) > _MANY:
         return [found]
     whole = sum(wire_bytes(request))
-    return [found, Setting(whole, whole)]
+    return [found, PieceSizes(whole, whole)]
 
 
 def _firsts(request: Request) -> list[frozenset[int]]:

@@ -52,7 +52,7 @@ def _pieces(profile: Profile, tensors: Tensors, blocks: Blocks) -> tuple[Piece, 
 
 
 @dataclass(frozen=True)
-class Schedule:
+class ReckonedStep:
     """One step, as the algorithm itself reckons it."""
 
     sent: tuple[Sending, ...]
@@ -70,7 +70,7 @@ class Search:
         self._ungated = uses.count(None)
         self._use_us = [min(use, profile.forward_us) for use in uses if use is not None]
 
-    def best(self) -> Schedule:
+    def best(self) -> ReckonedStep:
         tensors = self._tensors
         count = len(tensors.bytes)
         urgency = [float(tensor) for tensor in range(count)]
@@ -94,7 +94,7 @@ class Search:
             place = following
         return best
 
-    def schedule(self, urgency: Sequence[float]) -> Schedule:
+    def schedule(self, urgency: Sequence[float]) -> ReckonedStep:
         """Algorithms 1 and 2: the smallest urgency leaves first in backward."""
         sent, left, free_us = _backward(self._tensors, self._blocks, urgency)
         sent += self._blocks.leftovers(left, free_us)
@@ -104,7 +104,7 @@ class Search:
             ends_us[tensor] = starts_us + self._blocks.time_us(size_bytes)
             if starts_us < free_us:
                 first_us[tensor] = min(first_us[tensor], starts_us)
-        return Schedule(tuple(sent), tuple(first_us), tuple(ends_us), self._step_us(ends_us))
+        return ReckonedStep(tuple(sent), tuple(first_us), tuple(ends_us), self._step_us(ends_us))
 
     def _step_us(self, ends_us: Sequence[float]) -> float:
         """Algorithm 2's recurrence, solved: forward is late by as much as its latest gradient is.
@@ -122,7 +122,7 @@ class Search:
         ready = zip(self._tensors.ready_us, self._tensors.bytes, strict=True)
         return self._step_us([ready_us + self._blocks.time_us(size) for ready_us, size in ready])
 
-    def _overtaken(self, schedule: Schedule, place: int) -> int:
+    def _overtaken(self, schedule: ReckonedStep, place: int) -> int:
         """The last place of those that would become ready while the gradient travels as a whole,
         from when it began to leave on; its own place if none would."""
         tensors = self._tensors

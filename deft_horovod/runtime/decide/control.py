@@ -33,7 +33,7 @@ from deft_horovod.runtime.decide.replan_vote import ReplanVote, State
 from deft_horovod.runtime.decide.trial_results import comparison
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.follower import Follower, Wish
-from deft_horovod.runtime.job_request import Subject
+from deft_horovod.runtime.job_request import AskedOptimizer
 from deft_horovod.runtime.links.links import Links
 from deft_horovod.runtime.measure.gradient_statistics import GradientStatistics
 from deft_horovod.runtime.measure.observer import Observer
@@ -63,7 +63,9 @@ class Control:
         self._process = process
         self._whole_task = task
         self._inner = inner
-        self._subject: Subject[Any] | None = None  # of the request that the job was started with
+        self._asked: AskedOptimizer[Any] | None = (
+            None  # of the request that the job was started with
+        )
         self._phases = Phases(task.policy.name, task.config, purpose=task.purpose)
         self._drift = Drift(task.config.drift, task.config.drift_steps)
         self._profiler: Profiler | None = None
@@ -101,7 +103,7 @@ class Control:
         return replace(self._whole_task, policy=policy, late=phase.late, sums=sums)
 
     @property
-    def impatient(self) -> bool:
+    def plans_at_once(self) -> bool:
         """Whether the policy plans from the first impression instead of a profile."""
         return not self._measures and not self._whole_task.config.plan_file
 
@@ -164,7 +166,7 @@ class Control:
         every = (
             self._tracer,
             self._profiler,
-            self._subject,
+            self._asked,
             self._rate,
             self._drift,
             self._guard,
@@ -198,7 +200,7 @@ class Control:
         agree: Callable[[], Agreement],
         *,
         changed: bool,
-        strays: bool,
+        unplannable: bool,
     ) -> bool:
         """A step has ended. True when this rank wants a new plan and has to ask the others."""
         at = Boundary(
@@ -214,7 +216,7 @@ class Control:
         self._steps_with_plan += 1
         self._report(clock, planned)
         phase_over = self._phases.step(at.step_us)
-        if changed or strays or self._has_learnt():
+        if changed or unplannable or self._has_learnt():
             wish = Wish.MEASURE_AGAIN
         if wish is Wish.MEASURE_AGAIN:
             self._vote.want()
@@ -247,7 +249,7 @@ class Control:
         """A policy without a profile plans again once it has seen some messages travel."""
         after = self._whole_task.policy.replan_after_steps
         return (
-            self.impatient
+            self.plans_at_once
             and after is not None
             and self._link is None
             and self._steps_with_plan >= after
@@ -275,7 +277,7 @@ class Control:
             judged = self._guard is not None and not why.again
             kinds = (("learning rate", turned), ("accuracy", judged), ("asked by a rank", True))
             self._reasons[next(kind for kind, true in kinds if true)] += 1
-        if self.impatient:
+        if self.plans_at_once:
             self._link = (self.links.cost(agreement, planned) if planned else None) or self._link
         elif not why.asked:
             self._end_phase(agreement, planned)
@@ -308,8 +310,8 @@ class Control:
             links = self.links.probe(agreement, self._profiled, halves=self._whole_task.splits)
             self._profile = self._profiler.profile(agreement, self._profiled, links)
             self._profiler = None
-            if self._subject is not None and self._whole_task.purpose == "profile":
-                self._subject.take(self._profile, agreement)
+            if self._asked is not None and self._whole_task.purpose == "profile":
+                self._asked.take(self._profile, agreement)
         if self.phase.kind == "trial" and planned is not None:
             self._tried[self.phase.policy, self.phase.late] = planned.plan
         self._phases.end_trial()
@@ -321,10 +323,10 @@ class Control:
         whole = slowest([dict(zip(times, row, strict=True)) for row in of_ranks])
         min_gain = self._whole_task.config.min_gain
         chosen = choose(whole, min_gain)
-        if self._subject is not None and self._profile is not None:
+        if self._asked is not None and self._profile is not None:
             name, rounds = self._whole_task.policy.name, self._phases.rounds
             found = comparison(agreement, name, min_gain, rounds, self._tried, self._profile)
-            self._subject.take(found, agreement)
+            self._asked.take(found, agreement)
         self._phases.settle(*chosen)
 
     # --- beginnings and ends -----------------------------------------------------------------
@@ -352,8 +354,8 @@ class Control:
         request = self._process.job_request
         everyone = self._whole_task.reduction.process_set.size() == stock.size()
         tensors = [member.tensor for member in observer.members]
-        if request is not None and self._subject is None and everyone and tensors:
-            self._subject = request.subject(type(self._inner).__name__, tensors)
+        if request is not None and self._asked is None and everyone and tensors:
+            self._asked = request.asked_optimizer(type(self._inner).__name__, tensors)
 
     def resume(self, agreement: Agreement, observer: Observer, plan: Plan) -> None:
         """This plan was restored: it runs to the end, or for a step where options forbid it now."""

@@ -28,7 +28,7 @@ class Ticket(Protocol):
         """Empty, or why one failed; raises when the time is over."""
 
 
-class Link(Protocol):
+class MessageRunner(Protocol):
     """Whatever carries messages between the ranks."""
 
     def run(
@@ -58,7 +58,9 @@ class Allowance:
 class MessageStream:
     """Sends and waits, a few messages in flight; each size has names of its own."""
 
-    def __init__(self, link: Link, name: str, allowance: Allowance, op: Op = "all_reduce") -> None:
+    def __init__(
+        self, link: MessageRunner, name: str, allowance: Allowance, op: Op = "all_reduce"
+    ) -> None:
         self._link = link
         self._op = op
         self._name = name

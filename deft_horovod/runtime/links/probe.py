@@ -21,7 +21,7 @@ from deft_horovod.plan import Op
 from deft_horovod.profile import MEASURED_IN_FLIGHT, LinkCost, LinkProfile, LinkSample
 from deft_horovod.profile.link_cost import fit_samples, residual
 from deft_horovod.profile.probe_plan import SMALLEST_BYTES, ProbePlan, probe_plan
-from deft_horovod.runtime.links.message_stream import Allowance, Link, MessageStream
+from deft_horovod.runtime.links.message_stream import Allowance, MessageRunner, MessageStream
 from deft_horovod.runtime.ranks.agreement import Agreement
 
 _LOG: Final = logging.getLogger("deft_horovod")
@@ -61,7 +61,7 @@ class _Agreed(Record):
 
 def probe_links(
     agreement: Agreement,
-    links: Mapping[str, Link],
+    links: Mapping[str, MessageRunner],
     prefix: str,
     allowance: Allowance,
     halves_of: str | None = None,
@@ -125,7 +125,7 @@ def _cycle_us(stream: MessageStream) -> float:
 
 
 def _halves(
-    agreement: Agreement, link: Link, prefix: str, plan: ProbePlan, allowance: Allowance
+    agreement: Agreement, link: MessageRunner, prefix: str, plan: ProbePlan, allowance: Allowance
 ) -> tuple[LinkCost, LinkCost]:
     """Of a reduce-scatter and of an all-gather, by messages of the sizes of all-reduces."""
     ops: tuple[Op, Op] = ("reduce_scatter", "all_gather")

@@ -66,13 +66,13 @@ class Observer:
         seen = set(self._last.sparse) if self._last is not None else set()
         return [i in seen for i in range(len(self.members))]
 
-    def strays(self, planned: Sequence[NamedParameter]) -> list[NamedParameter]:
+    def unplannable(self, planned: Sequence[NamedParameter]) -> list[NamedParameter]:
         """Sparse gradients of members that were dense so far, which no plan can carry."""
         carried = {id(m) for m in planned}
         sparse = zip(self.members, self.sparse(), strict=True)
         return [m for m, is_sparse in sparse if is_sparse and id(m) in carried]
 
-    def newcomers(
+    def newly_training(
         self, everyone: Sequence[NamedParameter], agreement: Agreement
     ) -> list[NamedParameter]:
         """Members that train only by now, with a gradient on any rank; all ranks ask together."""

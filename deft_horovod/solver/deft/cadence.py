@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from deft_horovod.base.period import LONGEST_PERIOD
-from deft_horovod.solver.deft.knapsack import Piece, Window, fill
-from deft_horovod.solver.deft.windows import Beat, Cadence
+from deft_horovod.solver.deft.knapsack import Knapsack, KnapsackItem, fill
+from deft_horovod.solver.deft.windows import Cadence, Rhythm
 from deft_horovod.solver.problem import Item, Problem
 
 # Of the windows' time: less where a balanced step still asks for more than it has.
@@ -83,9 +83,10 @@ def _lengths(times_us: Sequence[float], capacity_us: float, short: int, long: in
         return [long] * len(times_us)
     rate = _TICKS / slack_us
     pieces = [
-        Piece(1, (min(2 * _TICKS, math.ceil(time_us * gain * rate)),)) for time_us in times_us
+        KnapsackItem(1, (min(2 * _TICKS, math.ceil(time_us * gain * rate)),))
+        for time_us in times_us
     ]
-    chosen = fill(pieces, Window(_TICKS, (0,)))
+    chosen = fill(pieces, Knapsack(_TICKS, (0,)))
     return [short if count else long for (count,) in chosen]
 
 
@@ -95,21 +96,21 @@ def _balance(problem: Problem, times_us: Sequence[float], lengths: Sequence[int]
     period = math.lcm(*lengths)
     room_us = problem.margin * problem.step_us
     load_us = [0.0] * period
-    beats = [Beat(1, 0)] * len(lengths)
+    rhythms = [Rhythm(1, 0)] * len(lengths)
     for block in sorted(range(len(lengths)), key=lambda b: (-times_us[b], b)):
         every = lengths[block]
         found = []
-        for phase in range(every):
+        for end_step in range(every):
             asked = _spread(problem, times_us[block], room_us)
             after_us = list(load_us)
-            for last in range(phase, period, every):
+            for last in range(end_step, period, every):
                 for offset, time_us in asked:
                     after_us[(last + offset) % period] += time_us
             over_us = sum(max(0.0, load - room_us) for load in after_us)
-            found.append((over_us, max(after_us), phase, after_us))
-        _, _, phase, load_us = min(found)
-        beats[block] = Beat(every, phase)
-    return Cadence(period, tuple(beats))
+            found.append((over_us, max(after_us), end_step, after_us))
+        _, _, end_step, load_us = min(found)
+        rhythms[block] = Rhythm(every, end_step)
+    return Cadence(period, tuple(rhythms))
 
 
 def _spread(problem: Problem, time_us: float, room_us: float) -> list[tuple[int, float]]:

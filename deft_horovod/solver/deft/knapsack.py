@@ -24,7 +24,7 @@ _LIMIT: Final = 0.004  # of CP-SAT's deterministic time, for one window
 
 
 @dataclass(frozen=True)
-class Piece:
+class KnapsackItem:
     """One generation, or what is left of it: buckets that are alike."""
 
     count: int
@@ -36,12 +36,12 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Window:
+class Knapsack:
     ticks: int
     used: tuple[int, ...]  # of each link, by what leaves before
 
 
-def fill(pieces: Sequence[Piece], window: Window) -> list[tuple[int, ...]]:
+def fill(pieces: Sequence[KnapsackItem], window: Knapsack) -> list[tuple[int, ...]]:
     """For each piece, how many of its buckets travel on each link. The first pieces win ties."""
     if not pieces:
         return []
@@ -50,7 +50,7 @@ def fill(pieces: Sequence[Piece], window: Window) -> list[tuple[int, ...]]:
     return _solve(pieces, window)
 
 
-def _all_fit(pieces: Sequence[Piece], window: Window) -> bool:
+def _all_fit(pieces: Sequence[KnapsackItem], window: Knapsack) -> bool:
     """On the only link, one after the other as they become ready."""
     free = window.used[0]
     for piece in sorted(pieces, key=lambda piece: piece.ready):
@@ -58,7 +58,7 @@ def _all_fit(pieces: Sequence[Piece], window: Window) -> bool:
     return free <= window.ticks
 
 
-def _solve(pieces: Sequence[Piece], window: Window) -> list[tuple[int, ...]]:
+def _solve(pieces: Sequence[KnapsackItem], window: Knapsack) -> list[tuple[int, ...]]:
     model = cp_model.CpModel()
     links = range(len(window.used))
     counts = [[model.new_int_var(0, piece.count, "") for _ in links] for piece in pieces]
@@ -93,7 +93,7 @@ def _solve(pieces: Sequence[Piece], window: Window) -> list[tuple[int, ...]]:
 
 
 def _worth(
-    pieces: Sequence[Piece], counts: Sequence[Sequence[cp_model.IntVar]]
+    pieces: Sequence[KnapsackItem], counts: Sequence[Sequence[cp_model.IntVar]]
 ) -> cp_model.LinearExpr:
     """Time covered; with ties the pieces listed first, and then the faster links."""
     finer = _finer(pieces)
@@ -106,19 +106,19 @@ def _worth(
     return cp_model.LinearExpr.sum(terms)
 
 
-def _finer(pieces: Sequence[Piece]) -> int:
+def _finer(pieces: Sequence[KnapsackItem]) -> int:
     """What a tick outweighs: everything that the order of pieces and links can add up to."""
     links = len(pieces[0].ticks)
     return 1 + sum(piece.count for piece in pieces) * (len(pieces) + 1) * links
 
 
-def _price(pieces: Sequence[Piece]) -> int:
+def _price(pieces: Sequence[KnapsackItem]) -> int:
     """Of a tick by which a window is too short: more than anything is worth."""
     most = sum(piece.count * piece.ticks[0] * piece.steps for piece in pieces)
     return 2 * _finer(pieces) * (1 + most)
 
 
-def _in_turn(pieces: Sequence[Piece], window: Window) -> list[tuple[int, ...]]:
+def _in_turn(pieces: Sequence[KnapsackItem], window: Knapsack) -> list[tuple[int, ...]]:
     """Without an answer in time: each piece on the first link, as long as it fits."""
     free = window.used[0]
     found = []

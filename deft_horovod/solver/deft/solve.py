@@ -19,7 +19,7 @@ from deft_horovod.plan.staleness import updates_per_step
 from deft_horovod.profile import Profile
 from deft_horovod.solver.assemble import assemble
 from deft_horovod.solver.deft.cadence import cadences, needs_merging
-from deft_horovod.solver.deft.windows import Beat, Cadence, Schedule, schedule
+from deft_horovod.solver.deft.windows import Cadence, Rhythm, Schedule, schedule
 from deft_horovod.solver.links import link_sets
 from deft_horovod.solver.messages.blocks import (
     COARSE_SHARES,
@@ -130,7 +130,7 @@ def _schedules(problem: Problem, unmerged: bool) -> Iterator[tuple[Schedule, str
     found = schedule(problem)
     if found is not None:
         yield found, "feasible"
-    every_step = Cadence(1, (Beat(1, 0),) * len(problem.items))
+    every_step = Cadence(1, (Rhythm(1, 0),) * len(problem.items))
     for cadence in [every_step] if unmerged else cadences(problem):
         found = schedule(problem, cadence) or schedule(problem, cadence, plain=True)
         if found is not None:

@@ -23,7 +23,7 @@ from typing import Final
 from deft_horovod.base.period import LONGEST_PERIOD
 from deft_horovod.plan import Stage
 from deft_horovod.solver.assemble import Departure, Timing
-from deft_horovod.solver.deft.knapsack import Piece, Window, fill
+from deft_horovod.solver.deft.knapsack import Knapsack, KnapsackItem, fill
 from deft_horovod.solver.problem import Item, Problem
 
 # Ticks of a step. Coarse, so that states repeat.
@@ -37,20 +37,20 @@ _Sent = tuple[int, bool, int, int]  # step, whether in backward, bucket, link
 
 
 @dataclass(frozen=True)
-class Beat:
-    """The sums of a block are `every` steps long; one of them ends in step `phase`."""
+class Rhythm:
+    """The sums of a block are `every` steps long; one of them ends in step `end_step`."""
 
     every: int
-    phase: int
+    end_step: int
 
     def ends(self, step: int) -> bool:
-        return (step - self.phase) % self.every == 0
+        return (step - self.end_step) % self.every == 0
 
 
 @dataclass(frozen=True)
 class Cadence:
     period: int
-    beats: tuple[Beat, ...]  # of each block
+    rhythms: tuple[Rhythm, ...]  # of each block
 
 
 @dataclass
@@ -116,17 +116,17 @@ class _Loop:
 
     def play(self, step: int) -> None:
         free = (0,) * self._problem.links
-        self._send(step, False, self._may_go(), Window(self._forward, free))
-        used = self._send(step, True, self._may_go(), Window(self._backward, free))
+        self._send(step, False, self._may_go(), Knapsack(self._forward, free))
+        used = self._send(step, True, self._may_go(), Knapsack(self._backward, free))
         self._collect(step)
         if self._plain or any(s.last < step for s in self._open):
             return  # or the new would overtake the old
         new = self._may_go()
         if self._cadence is not None:  # what needs more than one window first
             large = [s for s in new if self._is_large(s)]
-            used = self._send(step, True, large, Window(self._backward, used))
+            used = self._send(step, True, large, Knapsack(self._backward, used))
             new = [s for s in new if not self._is_large(s)]
-        self._send(step, True, new, Window(self._backward, used))
+        self._send(step, True, new, Knapsack(self._backward, used))
 
     def _may_go(self) -> list[_Sum]:
         return [s for s in self._open if self._cadence is None or self._is_closed(s)]
@@ -135,7 +135,7 @@ class _Loop:
         """It does not grow: it was begun, or is as long as it may be or has to be."""
         if one.is_begun or one.steps >= self._problem.limits.max_merge:
             return True
-        return self._cadence is not None and self._cadence.beats[one.block].ends(one.last)
+        return self._cadence is not None and self._cadence.rhythms[one.block].ends(one.last)
 
     def _is_large(self, one: _Sum) -> bool:
         """Larger than any window: it has to be spread over several."""
@@ -154,7 +154,7 @@ class _Loop:
             self._open.append(joined)
 
     def _send(
-        self, step: int, backward: bool, sums: Sequence[_Sum], window: Window
+        self, step: int, backward: bool, sums: Sequence[_Sum], window: Knapsack
     ) -> tuple[int, ...]:
         """Returns how long each link is busy then."""
         pieces = [self._piece(s, step, backward) for s in sums]
@@ -170,12 +170,12 @@ class _Loop:
                 self.done.append(one)
         return tuple(used)
 
-    def _piece(self, one: _Sum, step: int, backward: bool) -> Piece:
+    def _piece(self, one: _Sum, step: int, backward: bool) -> KnapsackItem:
         is_new = one.last == step
         is_closed = self._is_closed(one)
         last_chance = backward and step >= one.last + self._max_delay
         spreads = self._is_large(one) and not last_chance
-        return Piece(
+        return KnapsackItem(
             count=one.left,
             ticks=self._ticks[one.block],
             steps=one.steps,

@@ -28,7 +28,7 @@ _LATE_US: Final = 1e-6
 
 
 @dataclass(frozen=True)
-class Message:
+class BucketMessage:
     """One bucket of one generation."""
 
     item: int
@@ -41,7 +41,7 @@ class Message:
     gate_us: float | None  # since the forward of due_step began; None: due when its backward ends
 
 
-def messages_of(problem: Problem, choices: Sequence[Choice], period: int) -> list[Message]:
+def messages_of(problem: Problem, choices: Sequence[Choice], period: int) -> list[BucketMessage]:
     found = []
     for index, (item, choice) in enumerate(zip(problem.items, choices, strict=True)):
         gate_us = item.need_us if choice.gated else None
@@ -50,14 +50,16 @@ def messages_of(problem: Problem, choices: Sequence[Choice], period: int) -> lis
             for bucket, link in enumerate(choice.links):
                 time_us = item.times_us[bucket][link]
                 found.append(
-                    Message(index, bucket, step, link, time_us, item.ready_us, due_step, gate_us)
+                    BucketMessage(
+                        index, bucket, step, link, time_us, item.ready_us, due_step, gate_us
+                    )
                 )
     return found
 
 
 def sequence(
     problem: Problem, choices: Sequence[Choice], period: int, *, patient: bool
-) -> tuple[Message, ...]:
+) -> tuple[BucketMessage, ...]:
     """All messages of a period, in the order in which they leave."""
     messages = messages_of(problem, choices, period)
     loop = _Loop(problem, period, messages, patient)
@@ -107,7 +109,7 @@ class _Lane:
 
 class _Loop:
     def __init__(
-        self, problem: Problem, period: int, messages: Sequence[Message], patient: bool
+        self, problem: Problem, period: int, messages: Sequence[BucketMessage], patient: bool
     ) -> None:
         self._problem, self._period, self._patient = problem, period, patient
         self._messages = messages

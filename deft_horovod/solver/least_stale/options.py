@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from deft_horovod.solver.least_stale.link_time import Array, Grid
 from deft_horovod.solver.problem import Choice, Item, Problem
 
-# More options than that are thinned out: phases first, then long delays, then gates of sums.
+# More options than that are thinned out: end steps first, then long delays, then gates of sums.
 _MOST: Final = 12_000
 _FEWEST_OF_AN_ITEM: Final = 8
 _SHARES: Final = 4  # ways to split an item of many buckets between two links
@@ -98,7 +98,7 @@ def make_options(grid: Grid) -> Options:
 
 def _classes(problem: Problem, period: int, budget: int) -> list[Choice]:
     """Whatever the limits and the order of messages allow, thinned out if it is too much."""
-    for phases, delays, gated_sums in (
+    for end_steps, delays, gated_sums in (
         (period, period, True),
         (8, 2, True),
         (4, 2, False),
@@ -106,14 +106,14 @@ def _classes(problem: Problem, period: int, budget: int) -> list[Choice]:
         (2, 1, False),
         (1, 1, False),
     ):
-        found = list(_some_classes(problem, period, phases, delays))
+        found = list(_some_classes(problem, period, end_steps, delays))
         found = [c for c in found if gated_sums or not (c.gated and c.merged > 1)]
         if len(found) <= budget:
             break
     return found
 
 
-def _some_classes(problem: Problem, period: int, phases: int, delays: int) -> Iterator[Choice]:
+def _some_classes(problem: Problem, period: int, end_steps: int, delays: int) -> Iterator[Choice]:
     """All messages of a cycle leave before those of the next one, since a link's list is sent in
     turn, cycle by cycle. So what is complete at the end of a cycle has to be out of the way when
     the next one's messages are due: nothing is applied later than in the next cycle's first step.
@@ -121,12 +121,12 @@ def _some_classes(problem: Problem, period: int, phases: int, delays: int) -> It
     """
     limits = problem.limits
     for merged in (k for k in range(1, limits.max_merge + 1) if period % k == 0):
-        for phase in range(0, merged, -(-merged // phases)):
-            yield Choice(merged, phase)
-            yield Choice(merged, phase, gated=True)
-            longest = min(limits.max_delay, merged - phase)
+        for end_step in range(0, merged, -(-merged // end_steps)):
+            yield Choice(merged, end_step)
+            yield Choice(merged, end_step, gated=True)
+            longest = min(limits.max_delay, merged - end_step)
             if longest:
-                yield from (Choice(merged, phase, d) for d in _some_delays(longest, delays))
+                yield from (Choice(merged, end_step, d) for d in _some_delays(longest, delays))
 
 
 def _some_delays(longest: int, count: int) -> list[int]:

@@ -29,7 +29,7 @@ _GAIN: Final = 0.001
 
 
 @dataclass(frozen=True)
-class Setting:
+class Search:
     """What all drafts of one search share."""
 
     policy: str
@@ -41,7 +41,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Draft:
-    setting: Setting
+    setting: Search
     period: int
     choices: tuple[Choice, ...]
     departures: tuple[Departure, ...]
@@ -80,7 +80,7 @@ def _slower(cost: LinkCost, margin: float) -> LinkCost:
     )
 
 
-def refine(setting: Setting, period: int, choices: Sequence[Choice], exposed_us: float) -> Draft:
+def refine(setting: Search, period: int, choices: Sequence[Choice], exposed_us: float) -> Draft:
     """`exposed_us`: what the demand promises; there is nothing to gain beyond it."""
     draft = _draft(setting, period, tuple(choices))
     enough_us = exposed_us + _GAIN * draft.timeline.compute_us
@@ -94,7 +94,7 @@ def refine(setting: Setting, period: int, choices: Sequence[Choice], exposed_us:
     return draft
 
 
-def _draft(setting: Setting, period: int, choices: tuple[Choice, ...]) -> Draft:
+def _draft(setting: Search, period: int, choices: tuple[Choice, ...]) -> Draft:
     """In the better of the two orders."""
     drafts: list[Draft] = []
     for patient in (False, True):
@@ -106,7 +106,7 @@ def _draft(setting: Setting, period: int, choices: tuple[Choice, ...]) -> Draft:
 
 
 def _played(
-    setting: Setting, period: int, choices: tuple[Choice, ...], departures: tuple[Departure, ...]
+    setting: Search, period: int, choices: tuple[Choice, ...], departures: tuple[Departure, ...]
 ) -> Draft:
     timings = [Timing.of(choice, period) for choice in choices]
     plan = assemble(setting.policy, setting.blocking, period, timings, departures, setting.links)
@@ -156,7 +156,7 @@ def _relaxed(draft: Draft, block: int) -> Iterator[tuple[Choice, ...]]:
     if not choice.gated and not choice.delay and problem.items[block].need_us is not None:
         changes.append(replace(choice, gated=True))
     longest = problem.limits.max_delay if problem.items[block].may_be_late else 0
-    if choice.delay < min(longest, choice.merged - choice.phase):
+    if choice.delay < min(longest, choice.merged - choice.end_step):
         changes.append(replace(choice, gated=False, delay=choice.delay + 1))
     for change in changes:
         yield (*choices[:block], change, *choices[block + 1 :])

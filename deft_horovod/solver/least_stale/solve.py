@@ -26,7 +26,7 @@ from deft_horovod.profile import Profile
 from deft_horovod.solver.least_stale.greedy import Solution, choose_greedily
 from deft_horovod.solver.least_stale.link_time import make_grid
 from deft_horovod.solver.least_stale.options import make_options
-from deft_horovod.solver.least_stale.refine import Setting, refine, with_margin
+from deft_horovod.solver.least_stale.refine import Search, refine, with_margin
 from deft_horovod.solver.links import link_sets
 from deft_horovod.solver.messages.blocks import (
     COARSE_SHARES,
@@ -77,7 +77,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class _Found:
-    setting: Setting
+    setting: Search
     solution: Solution
 
     @property
@@ -153,7 +153,7 @@ def choose(candidates: Sequence[Candidate], profile: Profile) -> Candidate:
     return min(left, key=lambda c: (c.staleness, c.rest))
 
 
-def _candidate(setting: Setting, solution: Solution, judge: Profile, profile: Profile) -> Candidate:
+def _candidate(setting: Search, solution: Solution, judge: Profile, profile: Profile) -> Candidate:
     options = solution.options
     choices = [options.choices[option] for option in solution.chosen]
     draft = refine(setting, options.grid.period, choices, solution.exposed_us)
@@ -183,10 +183,10 @@ def _setting(
     limits: Limits,
     links: tuple[int, ...],
     weights: Weights | None,
-) -> Setting:
+) -> Search:
     judge, margin = judged
     weighted = None if weights is None else weights(blocking)
-    return Setting(
+    return Search(
         policy=policy,
         blocking=blocking,
         problem=problem_of(blocking, profile, limits, links, weighted, margin),
@@ -195,7 +195,7 @@ def _setting(
     )
 
 
-def _best_period(setting: Setting) -> _Found:
+def _best_period(setting: Search) -> _Found:
     """The shortest period that hides everything, else the least exposed."""
     best: _Found | None = None
     problem = setting.problem

@@ -22,25 +22,27 @@ from deft_horovod.profile import LinkCost
 
 
 @dataclass(frozen=True)
-class Message:
+class QueuedMessage:
     bytes: int
     ready_us: float  # since the backward stage began
     priority: float  # the smallest leaves first; ties by index
 
 
 @dataclass(frozen=True)
-class Departure:
+class QueuedDeparture:
     message: int  # index into the input
     leaves_us: float
     arrives_us: float
 
 
-def departures(messages: Sequence[Message], link: Link, cost: LinkCost) -> tuple[Departure, ...]:
+def departures(
+    messages: Sequence[QueuedMessage], link: Link, cost: LinkCost
+) -> tuple[QueuedDeparture, ...]:
     """When each message leaves, in the order in which they do."""
     arrivals = sorted(range(len(messages)), key=lambda i: (messages[i].ready_us, i))
     waiting: list[tuple[float, int]] = []
-    in_flight: deque[Departure] = deque()
-    done: list[Departure] = []
+    in_flight: deque[QueuedDeparture] = deque()
+    done: list[QueuedDeparture] = []
     now = link_free = 0.0
     flying_bytes = 0
     following = 0  # position in `arrivals`
@@ -56,7 +58,7 @@ def departures(messages: Sequence[Message], link: Link, cost: LinkCost) -> tuple
         ):
             _, index = heapq.heappop(waiting)
             link_free = max(now, link_free) + cost.time_us(messages[index].bytes)
-            departure = Departure(index, now, link_free)
+            departure = QueuedDeparture(index, now, link_free)
             in_flight.append(departure)
             done.append(departure)
             flying_bytes += messages[index].bytes

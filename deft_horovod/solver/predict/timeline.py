@@ -50,7 +50,7 @@ class StageSpan:
 
 
 @dataclass(frozen=True)
-class MessageSpan:
+class SimulatedMessage:
     """One message, from its last gradient to the moment at which its sum is applied."""
 
     task: int
@@ -74,7 +74,7 @@ class Timeline:
     link_busy: tuple[float, ...]  # share of the time that each link is in use
     stages: tuple[StageSpan, ...]
     waits: tuple[Wait, ...]
-    messages: tuple[MessageSpan, ...]  # in the order of the plan's tasks
+    messages: tuple[SimulatedMessage, ...]  # in the order of the plan's tasks
     # False: the backlog of a link was still growing when the simulation ended. The step time is
     # then what the link needs in the long run, the rest a snapshot.
     steady: bool
@@ -245,10 +245,10 @@ class _Run:
         steps = self._waits[cycle * self._period : (cycle + 1) * self._period]
         return [wait for waits in steps for wait in waits]
 
-    def messages(self, cycle: int) -> list[MessageSpan]:
+    def messages(self, cycle: int) -> list[SimulatedMessage]:
         begins_us = self.begins_us(cycle)
         return [
-            MessageSpan(
+            SimulatedMessage(
                 task=index,
                 link=task.link,
                 ready_us=times.ready_us - begins_us,

@@ -22,7 +22,9 @@ def taken():
 @pytest.fixture
 def request_(taken):
     request = ProfileRequest(
-        WARMUP, STEPS, lambda subject, profile: taken.append((subject, profile)) or ""
+        WARMUP,
+        STEPS,
+        lambda asked_optimizer, profile: taken.append((asked_optimizer, profile)) or "",
     )
     watch = OptimizerWatch(request)
     yield request
@@ -68,9 +70,9 @@ def test_a_plain_script(request_, taken):
         optimizer.step()
 
     assert until_taken(step) == NEEDED
-    ((subject, profile),) = taken
+    ((asked_optimizer, profile),) = taken
     sane(profile)
-    assert (subject.kind, subject.tensors) == ("SGD", 4)
+    assert (asked_optimizer.kind, asked_optimizer.tensors) == ("SGD", 4)
     assert [t.name for t in profile.tensors] == ["0.weight", "0.bias", "2.weight", "2.bias"]
     assert [(m.name, m.type) for m in profile.modules] == [("0", "Linear"), ("2", "Linear")]
     assert set(profile.ready_order[:2]) == {2, 3}
@@ -210,7 +212,7 @@ def test_the_optimizer_with_most_bytes_is_the_one(request_, taken):
 
     assert until_taken(step) == NEEDED
     assert taken[0][0].kind == "Adam"
-    assert [s.kind for s in request_.subjects] == ["SGD", "Adam"]
+    assert [s.kind for s in request_.asked_optimizers] == ["SGD", "Adam"]
     assert sane(taken[0][1]).tensors[0].shape == (50, 3)
 
 
@@ -253,7 +255,7 @@ def test_an_optimizer_is_not_kept_alive(request_):
         optimizer.step()
     del optimizer
     gc.collect()
-    assert request_.subjects[0].steps == 4
+    assert request_.asked_optimizers[0].steps == 4
     second = torch.optim.SGD(model.parameters(), lr=0.01)
     second.zero_grad()
     loss_of(model).backward()  # nothing refuses it
@@ -268,4 +270,4 @@ def test_nothing_is_left_behind(taken):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     loss_of(model).backward()
     optimizer.step()
-    assert request.subjects == []
+    assert request.asked_optimizers == []

@@ -27,5 +27,5 @@ def test_what_a_rank_was_not_told_of_is_refused():
 
 def test_an_optimizer_in_words():
     request = ProfileRequest(3, 1, lambda *_: "")
-    subject = request.subject("SGD", [torch.zeros(250), torch.zeros(250)])
-    assert subject_text(subject) == "SGD (2 tensors, 2.0 kB of gradients)"
+    asked_optimizer = request.asked_optimizer("SGD", [torch.zeros(250), torch.zeros(250)])
+    assert subject_text(asked_optimizer) == "SGD (2 tensors, 2.0 kB of gradients)"

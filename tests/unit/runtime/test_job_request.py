@@ -14,7 +14,10 @@ PROFILE = Profile.assumed(1)
 def asked(problem="", progress=lambda *_: None):
     delivered = []
     request = ProfileRequest(
-        5, 7, lambda subject, profile: delivered.append(subject) or problem, progress
+        5,
+        7,
+        lambda asked_optimizer, profile: delivered.append(asked_optimizer) or problem,
+        progress,
     )
     return request, delivered
 
@@ -25,51 +28,54 @@ def tensors(*elements):
 
 def test_the_script_ends_with_the_profile_of_its_only_optimizer():
     request, delivered = asked()
-    subject = request.subject("SGD", tensors(3, 4))
+    asked_optimizer = request.asked_optimizer("SGD", tensors(3, 4))
     assert not request.over
     with pytest.raises(Answered) as end:
-        subject.take(PROFILE, SingleRank())
-    assert (end.value.code, request.over, delivered) == (0, True, [subject])
+        asked_optimizer.take(PROFILE, SingleRank())
+    assert (end.value.code, request.over, delivered) == (0, True, [asked_optimizer])
     assert isinstance(end.value, SystemExit)
-    assert subject.gradient_bytes == 28
+    assert asked_optimizer.gradient_bytes == 28
 
 
 @pytest.mark.parametrize("first", ["small", "large"])
 def test_the_largest_one_is_waited_for(first):
     request, delivered = asked()
-    subjects = {
-        "small": request.subject("A", tensors(1)),
-        "large": request.subject("B", tensors(9)),
+    asked_optimizers = {
+        "small": request.asked_optimizer("A", tensors(1)),
+        "large": request.asked_optimizer("B", tensors(9)),
     }
     if first == "small":
-        subjects["small"].take(PROFILE, SingleRank())
+        asked_optimizers["small"].take(PROFILE, SingleRank())
         assert delivered == []
     with pytest.raises(Answered):
-        subjects["large"].take(PROFILE, SingleRank())
-    assert delivered == [subjects["large"]]
+        asked_optimizers["large"].take(PROFILE, SingleRank())
+    assert delivered == [asked_optimizers["large"]]
 
 
 def test_what_went_wrong_is_the_status():
     request, _ = asked(problem="the disk is full")
     with pytest.raises(Answered) as end:
-        request.subject("SGD", tensors(3)).take(PROFILE, SingleRank())
+        request.asked_optimizer("SGD", tensors(3)).take(PROFILE, SingleRank())
     assert end.value.code == 1
 
 
 def test_whoever_goes_on_is_told_again():
     request, delivered = asked()
-    subject = request.subject("SGD", tensors(3))
+    asked_optimizer = request.asked_optimizer("SGD", tensors(3))
     with pytest.raises(Answered):
-        subject.take(PROFILE, SingleRank())
+        asked_optimizer.take(PROFILE, SingleRank())
     with pytest.raises(Answered):
-        subject.end_boundary(None)
+        asked_optimizer.end_boundary(None)
     assert len(delivered) == 1
 
 
 def test_progress_is_that_of_the_largest():
     seen = []
     request, _ = asked(progress=lambda *steps: seen.append(steps))
-    small, large = request.subject("A", tensors(1)), request.subject("B", tensors(9))
+    small, large = (
+        request.asked_optimizer("A", tensors(1)),
+        request.asked_optimizer("B", tensors(9)),
+    )
     for _ in range(2):
         large.end_boundary(None)
         small.end_boundary(None)

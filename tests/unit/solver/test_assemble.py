@@ -14,7 +14,7 @@ def blocking():
 
 
 def test_a_choice_gives_the_spans_of_its_generations():
-    assert Timing.of(Choice(merged=2, phase=0, delay=1), 4).spans == ((-1, 0, 1), (1, 2, 1))
+    assert Timing.of(Choice(merged=2, end_step=0, delay=1), 4).spans == ((-1, 0, 1), (1, 2, 1))
     assert Timing.of(Choice(gated=True), 2) == Timing(((0, 0, 0), (1, 1, 0)), True)
 
 

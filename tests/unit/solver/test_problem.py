@@ -27,8 +27,8 @@ def test_staleness_is_the_mean_over_the_gradients(choice, steps):
     assert choice.staleness == steps
 
 
-def test_generations_are_complete_from_the_phase_on():
-    assert list(Choice(merged=2, phase=1).last_steps(4)) == [1, 3]
+def test_generations_are_complete_from_the_end_step_on():
+    assert list(Choice(merged=2, end_step=1).last_steps(4)) == [1, 3]
     assert list(Choice().last_steps(3)) == [0, 1, 2]
 
 

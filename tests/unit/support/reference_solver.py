@@ -9,18 +9,18 @@ from itertools import product
 
 
 def choices(period, max_delay, max_merge, *, gateable):
-    """(merged, phase, delay, gated): whatever a plan may say."""
+    """(merged, end_step, delay, gated): whatever a plan may say."""
     for merged in range(1, max_merge + 1):
         if period % merged:
             continue
-        for phase in range(merged):
-            last = period - merged + phase  # the last generation of the period
+        for end_step in range(merged):
+            last = period - merged + end_step  # the last generation of the period
             for delay in range(max_delay + 1):
                 # Applied in the next period's first step at the latest; see Options.
                 if last + delay <= period:
-                    yield merged, phase, delay, False
+                    yield merged, end_step, delay, False
             if gateable:
-                yield merged, phase, 0, True
+                yield merged, end_step, 0, True
 
 
 def staleness(choice):
@@ -92,8 +92,8 @@ class _Fluid:
             self._compute_until(begins + gate)
         backward = begins + problem.forward_us
         for index in sorted(range(len(problem.items)), key=lambda i: problem.items[i].ready_us):
-            merged, phase, delay, gated = self.chosen[index]
-            if self.step % merged != phase:
+            merged, end_step, delay, gated = self.chosen[index]
+            if self.step % merged != end_step:
                 continue
             item = problem.items[index]
             self._compute_until(backward + item.ready_us)

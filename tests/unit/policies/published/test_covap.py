@@ -24,9 +24,9 @@ def test_the_interval_is_the_coverage_rate_rounded_up_within_the_limit(sent_us, 
 
 @given(st.lists(st.floats(0, 1e6), max_size=50), st.integers(1, 8))
 def test_no_step_has_a_whole_block_more_to_send_than_another(times_us, interval):
-    phases = dealt(times_us, interval)
+    end_steps = dealt(times_us, interval)
     loads = [
-        sum(us for us, phase in zip(times_us, phases, strict=True) if phase == step)
+        sum(us for us, end_step in zip(times_us, end_steps, strict=True) if end_step == step)
         for step in range(interval)
     ]
     assert max(loads) - min(loads) <= max(times_us, default=0.0) + 1e-6

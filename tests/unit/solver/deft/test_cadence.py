@@ -9,7 +9,7 @@ from tests.unit.solver.deft.test_windows import problems
 
 
 def updates(problem, cadence):
-    return sum(1 / beat.every for beat in cadence.beats) / len(cadence.beats)
+    return sum(1 / rhythm.every for rhythm in cadence.rhythms) / len(cadence.rhythms)
 
 
 def alike(count, load, max_merge):
@@ -26,35 +26,35 @@ def test_lengths_are_within_the_limits_and_repeat(problem):
     assert found == list(cadences(problem))
     for cadence in found:
         assert cadence.period <= LONGEST_PERIOD
-        assert cadence.period == math.lcm(*(beat.every for beat in cadence.beats))
-        for beat in cadence.beats:
-            assert 1 <= beat.every <= problem.limits.max_merge
-            assert 0 <= beat.phase < beat.every
+        assert cadence.period == math.lcm(*(rhythm.every for rhythm in cadence.rhythms))
+        for rhythm in cadence.rhythms:
+            assert 1 <= rhythm.every <= problem.limits.max_merge
+            assert 0 <= rhythm.end_step < rhythm.every
 
 
 def test_everything_travels_in_every_step_where_that_fits():
-    assert {beat.every for beat in next(cadences(alike(10, 0.9, 4))).beats} == {1}
+    assert {rhythm.every for rhythm in next(cadences(alike(10, 0.9, 4))).rhythms} == {1}
 
 
 def test_only_what_does_not_fit_travels_less_often():
     cadence = next(cadences(alike(100, 1.2, 4)))
-    lengths = [beat.every for beat in cadence.beats]
+    lengths = [rhythm.every for rhythm in cadence.rhythms]
     # 1.2 = x + (1.2 - x) / 2 + 0.2 for a third in every second step.
     assert sorted(set(lengths)) != [1]
     load = sum(1.2 / 100 / every for every in lengths)
     assert 0.97 <= load <= 1.0
 
 
-def test_phases_fill_all_steps_alike():
+def test_end_steps_fill_all_steps_alike():
     problem = alike(40, 2.0, 2)
     cadence = next(cadences(problem))
-    ends = [sum(beat.ends(step) for beat in cadence.beats) for step in range(cadence.period)]
+    ends = [sum(rhythm.ends(step) for rhythm in cadence.rhythms) for step in range(cadence.period)]
     assert ends == [20, 20]
 
 
 def test_where_nothing_fits_all_is_merged_as_long_as_allowed():
     (cadence,) = cadences(alike(5, 9.0, 3))
-    assert {beat.every for beat in cadence.beats} == {3}
+    assert {rhythm.every for rhythm in cadence.rhythms} == {3}
 
 
 def test_merging_is_needed_once_the_links_cannot_carry_every_step():

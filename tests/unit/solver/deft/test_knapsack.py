@@ -3,12 +3,12 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deft_horovod.solver.deft.knapsack import Piece, Window, fill
+from deft_horovod.solver.deft.knapsack import Knapsack, KnapsackItem, fill
 
 
 @st.composite
 def pieces(draw, links):
-    return Piece(
+    return KnapsackItem(
         count=draw(st.integers(1, 3)),
         ticks=tuple(draw(st.integers(1, 12)) for _ in range(links)),
         steps=draw(st.integers(1, 3)),
@@ -21,7 +21,9 @@ def pieces(draw, links):
 @st.composite
 def instances(draw, most=4):
     links = draw(st.integers(1, 2))
-    window = Window(draw(st.integers(0, 30)), tuple(draw(st.integers(0, 10)) for _ in range(links)))
+    window = Knapsack(
+        draw(st.integers(0, 30)), tuple(draw(st.integers(0, 10)) for _ in range(links))
+    )
     return draw(st.lists(pieces(links), max_size=most)), window
 
 
@@ -77,31 +79,37 @@ def test_what_it_returns_is_allowed_and_repeatable(instance):
 
 
 def test_pieces_that_carry_more_steps_go_first():
-    fresh, old = Piece(1, (10,)), Piece(1, (10,), steps=2)
-    assert fill([fresh, old], Window(10, (0,))) == [(0,), (1,)]
+    fresh, old = KnapsackItem(1, (10,)), KnapsackItem(1, (10,), steps=2)
+    assert fill([fresh, old], Knapsack(10, (0,))) == [(0,), (1,)]
 
 
 def test_links_grow_too_long_side_by_side():
-    members = [Piece(1, (10, 10), must=True), Piece(1, (10, 10))]
-    assert sorted(fill(members, Window(5, (0, 0)))) == [(0, 1), (1, 0)]
+    members = [KnapsackItem(1, (10, 10), must=True), KnapsackItem(1, (10, 10))]
+    assert sorted(fill(members, Knapsack(5, (0, 0)))) == [(0, 1), (1, 0)]
 
 
 def test_with_ties_the_first_piece_and_the_first_link_win():
-    assert fill([Piece(1, (10,)), Piece(1, (10,))], Window(10, (0,))) == [(1,), (0,)]
-    assert fill([Piece(1, (10, 10))], Window(10, (0, 0))) == [(1, 0)]
+    assert fill([KnapsackItem(1, (10,)), KnapsackItem(1, (10,))], Knapsack(10, (0,))) == [
+        (1,),
+        (0,),
+    ]
+    assert fill([KnapsackItem(1, (10, 10))], Knapsack(10, (0, 0))) == [(1, 0)]
 
 
 def test_a_slower_link_takes_what_the_first_one_cannot():
-    members = [Piece(1, (10, 25)), Piece(1, (10, 25)), Piece(1, (10, 25))]
-    counts = fill(members, Window(25, (0, 0)))
+    members = [KnapsackItem(1, (10, 25)), KnapsackItem(1, (10, 25)), KnapsackItem(1, (10, 25))]
+    counts = fill(members, Knapsack(25, (0, 0)))
     assert sorted(counts) == [(0, 1), (1, 0), (1, 0)]
 
 
 def test_what_must_go_goes_even_if_the_window_grows_too_long():
-    assert fill([Piece(1, (10,), must=True), Piece(1, (3,))], Window(5, (0,))) == [(1,), (0,)]
+    assert fill([KnapsackItem(1, (10,), must=True), KnapsackItem(1, (3,))], Knapsack(5, (0,))) == [
+        (1,),
+        (0,),
+    ]
 
 
 def test_late_pieces_see_only_the_rest_of_the_window():
-    late = Piece(1, (6,), ready=5)
-    assert fill([late], Window(10, (0,))) == [(0,)]
-    assert fill([late], Window(11, (0,))) == [(1,)]
+    late = KnapsackItem(1, (6,), ready=5)
+    assert fill([late], Knapsack(10, (0,))) == [(0,)]
+    assert fill([late], Knapsack(11, (0,))) == [(1,)]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deft_horovod.base.period import LONGEST_PERIOD
-from deft_horovod.solver.deft.windows import Beat, Cadence, schedule
+from deft_horovod.solver.deft.windows import Cadence, Rhythm, schedule
 from deft_horovod.solver.problem import Item, Limits, Problem
 
 STEP_US = 200.0
@@ -32,11 +32,11 @@ def problems(draw):
 def cadences(draw, problem):
     lengths = [k for k in (1, 2, 4) if k <= problem.limits.max_merge]
     period = max(lengths)
-    beats = []
+    rhythms = []
     for _ in problem.items:
         every = draw(st.sampled_from(lengths))
-        beats.append(Beat(every, draw(st.integers(0, every - 1))))
-    return Cadence(period, tuple(beats))
+        rhythms.append(Rhythm(every, draw(st.integers(0, every - 1))))
+    return Cadence(period, tuple(rhythms))
 
 
 def windows(played):
@@ -95,8 +95,8 @@ def test_so_is_what_follows_a_cadence(data):
     if played is None:
         return
     check(problem, played)
-    for timing, beat in zip(played.timings, cadence.beats, strict=True):
-        assert {last - first + 1 for first, last, _ in timing.spans} == {beat.every}
+    for timing, rhythm in zip(played.timings, cadence.rhythms, strict=True):
+        assert {last - first + 1 for first, last, _ in timing.spans} == {rhythm.every}
 
 
 @settings(max_examples=60)

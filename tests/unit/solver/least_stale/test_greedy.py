@@ -70,7 +70,7 @@ def test_sums_of_different_items_end_in_different_steps():
     solution, choices = chosen(example(items=items, limits=Limits(1, 2)), 2)
     assert solution.exposed == 0.0
     assert {choice.merged for choice in choices} == {2}
-    assert sorted(choice.phase for choice in choices) == [0] * 4 + [1] * 4
+    assert sorted(choice.end_step for choice in choices) == [0] * 4 + [1] * 4
 
 
 def test_links_share_the_load():

@@ -71,7 +71,7 @@ def test_patience_takes_a_shorter_one_meanwhile():
 def test_messages_are_due_at_their_gate_or_at_the_end_of_a_backward():
     problem = example(limits=Limits(1, 2))
     choices = [
-        Choice(links=(0,), merged=2, phase=1, delay=1),
+        Choice(links=(0,), merged=2, end_step=1, delay=1),
         Choice(links=(0,), gated=True),
         Choice(links=(0,)),
     ]

@@ -23,7 +23,7 @@ def test_every_item_has_options_and_all_keep_to_the_limits(problem, period):
         for choice in mine:
             assert period % choice.merged == 0
             assert choice.merged <= problem.limits.max_merge
-            assert choice.phase < choice.merged
+            assert choice.end_step < choice.merged
             assert choice.delay <= problem.limits.max_delay
             assert not choice.gated or item.need_us is not None
             assert len(choice.links) == len(item.times_us)
@@ -49,14 +49,14 @@ def test_the_whole_period_is_asked_for_all_generations(problem, period, pick):
 
 def test_what_the_limits_allow_is_there():
     found = {
-        (c.merged, c.phase, c.delay, c.gated)
+        (c.merged, c.end_step, c.delay, c.gated)
         for c in options_of(example(limits=Limits(2, 2)), 2).choices
     }
     assert found == {
         *((1, 0, delay, False) for delay in (0, 1)),
         *((2, 0, delay, False) for delay in (0, 1, 2)),
         *((2, 1, delay, False) for delay in (0, 1)),
-        *((merged, phase, 0, True) for merged, phase in ((1, 0), (2, 0), (2, 1))),
+        *((merged, end_step, 0, True) for merged, end_step in ((1, 0), (2, 0), (2, 1))),
     }
 
 

@@ -3,11 +3,11 @@ from hypothesis import strategies as st
 
 from deft_horovod.plan import Link
 from deft_horovod.profile import LinkCost
-from deft_horovod.solver.predict.priority_queue import Message, departures
+from deft_horovod.solver.predict.priority_queue import QueuedMessage, departures
 
 MESSAGES = st.lists(
     st.builds(
-        Message,
+        QueuedMessage,
         bytes=st.integers(16, 5000),
         ready_us=st.floats(0, 1e4),
         priority=st.sampled_from([-1.0, 0.0, 1.0, 2.5, 7.0]),
@@ -74,9 +74,9 @@ def test_none_waits_without_a_reason(messages, link, cost):
 
 def test_an_urgent_message_overtakes_what_has_not_left():
     messages = [
-        Message(bytes=100, ready_us=0.0, priority=9.0),
-        Message(bytes=100, ready_us=0.0, priority=8.0),
-        Message(bytes=100, ready_us=50.0, priority=0.0),
+        QueuedMessage(bytes=100, ready_us=0.0, priority=9.0),
+        QueuedMessage(bytes=100, ready_us=0.0, priority=8.0),
+        QueuedMessage(bytes=100, ready_us=50.0, priority=0.0),
     ]
     cost = LinkCost(alpha_us=0.0, beta_us_per_byte=1.0)
     one_by_one = departures(messages, Link(name="link", credit_messages=1), cost)
@@ -87,7 +87,7 @@ def test_an_urgent_message_overtakes_what_has_not_left():
 
 
 def test_a_message_larger_than_the_credit_travels_alone():
-    messages = [Message(bytes=1000, ready_us=0.0, priority=float(i)) for i in range(2)]
+    messages = [QueuedMessage(bytes=1000, ready_us=0.0, priority=float(i)) for i in range(2)]
     cost = LinkCost(alpha_us=10.0, beta_us_per_byte=0.0)
     done = departures(messages, Link(name="link", credit_bytes=100), cost)
     assert [d.leaves_us for d in done] == [0.0, 10.0]
