@@ -274,17 +274,6 @@ def case_a_torch_without_gloo() -> None:
     assert "rank 0: this torch was built without Gloo" in error["message"]
 
 
-def case_horovod_is_started_anew() -> None:
-    """As in an elastic reset: what was open does not hinder, a new one opens."""
-    last = open_second()
-    stock.shutdown()
-    stock.init()
-    for number, link in enumerate((last, open_second())):
-        ticket, output = _send(link, f"anew.{number}", torch.ones(7))
-        assert ticket.wait(_WAIT_S) == ""
-        assert torch.equal(output, torch.ones(7))
-
-
 def case_a_rank_that_never_opens_it() -> None:
     """The last case: what the others have asked stays in Horovod's queue, and nobody answers."""
     error = {"type": None}
