@@ -17,8 +17,13 @@ from tests.parallel.scripts.reporting import options, report
 
 STEPS = 15
 COMMIT_EVERY = 3
-# What happens in which step, once.
-FAILURES = {"errors": {7: "error", 10: "metric"}, "killed": {7: "killed"}}
+# What happens in which step, once. The campaign of tests/faults asks for each error by itself.
+FAILURES = {
+    "errors": {7: "error", 10: "metric"},
+    "error": {7: "error"},
+    "metric": {7: "metric"},
+    "killed": {7: "killed"},
+}
 
 
 def _once(what: str) -> bool:
