@@ -37,7 +37,7 @@ from deft_horovod.profile import LinkCost, Profile
 from deft_horovod.report.basics.markup import element
 from deft_horovod.simulate.outlook import play
 from deft_horovod.simulate.stock import StockMessage, StockStep, simulate_stock
-from deft_horovod.solver.predict.timeline import MessageSpan, Timeline
+from deft_horovod.solver.predict.timeline import SimulatedMessage, Timeline
 
 # Layer 1 is used first, and its gradient is ready last.
 MEGABYTES = (4, 20, 32, 4, 4)
@@ -134,7 +134,7 @@ class Outcome:
         since the first backward of the period began."""
         began_us = 0.0 if isinstance(self.played, StockStep) else self.began_us
         names = self._names()
-        messages: Sequence[StockMessage | MessageSpan] = self.played.messages
+        messages: Sequence[StockMessage | SimulatedMessage] = self.played.messages
         found = [
             (name, (one.starts_us - began_us) / 1000, (one.arrives_us - began_us) / 1000)
             for name, one in zip(names, messages, strict=True)
