@@ -66,7 +66,7 @@ Entry make_entry(const Message& message, const Allocator& allocator) {
 // float32 and float64 (but for numbers near the smallest one); float16 has no room for it.
 double factor_of(const Message& message) {
   const bool has_room = message.dtype == DType::kFloat32 || message.dtype == DType::kFloat64;
-  return has_room ? std::ldexp(1.0, message.colour) : 1.0;
+  return has_room ? std::ldexp(1.0, message.fusion_group) : 1.0;
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/clock.h"
-#include "core/plan/colours.h"
+#include "core/plan/fusion_groups.h"
 #include "cuda/event.h"
 #include "torch/memory/memory.h"
 #include "torch/memory/multi_pack.h"
@@ -55,7 +55,7 @@ Shard shard_of(std::int64_t elements, std::int32_t rank, std::int32_t size) {
 
 Session::Session(const Plan& plan, std::vector<at::Tensor> parameters, SessionOptions options)
     : plan_(plan),
-      colours_(colours_of(plan)),
+      fusion_groups_(fusion_groups_of(plan)),
       parameters_(std::move(parameters)),
       options_(std::move(options)) {
   TORCH_CHECK(plan_.slots.size() == parameters_.size(), "the plan has ", plan_.slots.size(),
@@ -149,7 +149,7 @@ Message Session::message(std::int32_t task, std::int32_t buffer) const {
   message.op = spec.op;
   message.dtype = plan_.arenas[a].wire;
   message.root = spec.root;
-  message.colour = colours_[static_cast<std::size_t>(task)];
+  message.fusion_group = fusion_groups_[static_cast<std::size_t>(task)];
   message.device = memory.device();
   message.owner = memory.owner();
   message.ready = signals_[static_cast<std::size_t>(buffer)][b];

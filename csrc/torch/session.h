@@ -91,7 +91,7 @@ class Session final : public GradientSink, public std::enable_shared_from_this<S
   [[nodiscard]] const Arena& arena(std::int32_t buffer, std::size_t slot) const;
 
   const Plan plan_;
-  const std::vector<std::int32_t> colours_;  // per task
+  const std::vector<std::int32_t> fusion_groups_;  // per task
   const std::vector<at::Tensor> parameters_;
   const SessionOptions options_;
   std::vector<Place> places_;                                        // per slot

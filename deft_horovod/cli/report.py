@@ -19,7 +19,7 @@ from deft_horovod.job.result_file import write
 from deft_horovod.plan import Plan
 from deft_horovod.plan.file import require_fit
 from deft_horovod.profile import Profile
-from deft_horovod.report.basics.findings import Subject, findings
+from deft_horovod.report.basics.findings import ReportInputs, findings
 from deft_horovod.report.data import report_data
 from deft_horovod.report.page import page
 from deft_horovod.report.parts.headline import verdict_text
@@ -123,7 +123,7 @@ def command(
         path = _DEFAULT_PAGE
     require_free(path, force=force)
     given = {name: value for name, value in options.items() if value is not None}
-    found = findings(_subject(source, plan_path, given))
+    found = findings(_inputs(source, plan_path, given))
     if as_json:
         Output(as_json=True, path=path, force=force).show(report_data(found))
     elif path is not None:
@@ -131,7 +131,7 @@ def command(
         click.echo(verdict_text(found))
 
 
-def _subject(source: Source, plan_path: Path | None, given: dict[str, Any]) -> Subject:
+def _inputs(source: Source, plan_path: Path | None, given: dict[str, Any]) -> ReportInputs:
     """What the options make of the file."""
     if plan_path is not None and given:
         raise click.UsageError(f"--plan has its plan; {_option_names(given)} would make another")
@@ -142,11 +142,11 @@ def _subject(source: Source, plan_path: Path | None, given: dict[str, Any]) -> S
             raise click.UsageError(f"a comparison has its plans; {names} is for a profile")
         plans = [arm.plan for arm in (read.ours, *read.arms) if arm.plan is not None]
         parameters = parameters_for(read.profile, plans[0] if plans else None)
-        return Subject.compared(source.path.name, read, parameters)
+        return ReportInputs.compared(source.path.name, read, parameters)
     words = {name.replace("_", " "): str(value) for name, value in given.items()}
     words.pop("policy", None)
     plan = _plan(read, plan_path, given)
-    return Subject(
+    return ReportInputs(
         source=source.path.name,
         profile=read,
         parameters=parameters_for(read, plan),

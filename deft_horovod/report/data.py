@@ -17,7 +17,7 @@ from deft_horovod.report.parts.timelines import pictures
 
 def report_data(findings: Findings) -> dict[str, Any]:
     """Times in microseconds, of the timelines since their beginning."""
-    profile, plan, figures = findings.subject.profile, findings.subject.plan, findings.figures
+    profile, plan, figures = findings.inputs.profile, findings.inputs.plan, findings.figures
     return {
         "headline": headline_text(findings),
         "verdict": verdict_text(findings),

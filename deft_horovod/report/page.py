@@ -33,7 +33,7 @@ def page(findings: Findings) -> str:
         plan_table(findings),
         provenance(findings),
     ]
-    title = f"{headline_text(findings)} - deft_horovod report on {findings.subject.source}"
+    title = f"{headline_text(findings)} - deft_horovod report on {findings.inputs.source}"
     head = element(
         "head",
         element("meta", charset="utf-8"),

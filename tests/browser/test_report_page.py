@@ -9,7 +9,7 @@ from deft_horovod.picture.bars import CLASS_COLOURS
 from deft_horovod.report.page import page
 from tests.places import ROOT
 from tests.unit.support.example import profile
-from tests.unit.support.subjects import (
+from tests.unit.support.reports import (
     ODD,
     alone,
     compared,

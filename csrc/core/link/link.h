@@ -28,8 +28,8 @@ struct Message {
   void* output = nullptr;  // may equal input; for a broadcast it does
   std::int64_t output_elements = 0;
   std::int32_t root = 0;
-  // Messages of different colours must not be fused into one; the same on all ranks.
-  std::int32_t colour = 0;
+  // Horovod must not fuse messages of different groups. All ranks give a message the same group.
+  std::int32_t fusion_group = 0;
   // Must not overtake those handed over before it; only where all ranks hand over the same order.
   bool in_order = false;
   std::int32_t device = -1;            // -1: host memory

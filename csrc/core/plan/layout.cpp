@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/plan/bucket_table.h"
-#include "core/plan/colours.h"
+#include "core/plan/fusion_groups.h"
 #include "core/plan/plan.h"
 #include "core/plan/rules.h"
 

@@ -16,7 +16,7 @@ from deft_horovod.solver.predict.timeline import Timeline
 
 
 @dataclass(frozen=True)
-class Subject:
+class ReportInputs:
     """What is reported on."""
 
     source: str  # name of the file
@@ -29,7 +29,7 @@ class Subject:
     @classmethod
     def compared(
         cls, source: str, comparison: Comparison, parameters: tuple[Parameter, ...]
-    ) -> Subject:
+    ) -> ReportInputs:
         return cls(source, comparison.profile, parameters, comparison.ours.plan, comparison)
 
 
@@ -61,7 +61,7 @@ class Figures:
 class Findings:
     """Everything that the sections of the page are made of."""
 
-    subject: Subject
+    inputs: ReportInputs
     layers: LayerTable
     # What the profile makes of both, whatever was measured.
     before: StockStep
@@ -70,44 +70,46 @@ class Findings:
 
     @property
     def measured(self) -> bool:
-        return self.subject.comparison is not None
+        return self.inputs.comparison is not None
 
     @property
     def policy(self) -> str:
         """What is set beside stock Horovod; stock itself where that is kept."""
-        if self.subject.comparison is not None:
-            return self.subject.comparison.ours.name
-        return "stock" if self.subject.plan is None else self.subject.plan.policy
+        if self.inputs.comparison is not None:
+            return self.inputs.comparison.ours.name
+        return "stock" if self.inputs.plan is None else self.inputs.plan.policy
 
     @property
     def floor_us(self) -> float | None:
         """No plan within the same limits takes less; None: not known of this profile."""
-        plan = self.subject.plan
+        plan = self.inputs.plan
         return None if plan is None or plan.prediction is None else plan.prediction.bound_us
 
 
-def findings(subject: Subject) -> Findings:
+def findings(inputs: ReportInputs) -> Findings:
     """Works out what the profile makes of stock Horovod and of the plan.
 
     Raises:
         PlanError: the profile does not say what a link of the plan costs.
     """
-    profile, plan = subject.profile, subject.plan
-    before = simulate_stock(subject.parameters, profile)
+    profile, plan = inputs.profile, inputs.plan
+    before = simulate_stock(inputs.parameters, profile)
     # Sparse gradients are in no plan; what they take could not be told.
     whole = plan is not None and len(plan.slots) == len(profile.ready_order)
     after = play(plan, profile) if plan is not None and whole else None
     return Findings(
-        subject=subject,
-        layers=layer_table(profile, subject.parameters),
+        inputs=inputs,
+        layers=layer_table(profile, inputs.parameters),
         before=before,
         after=after,
-        figures=_figures(subject, before, after),
+        figures=_figures(inputs, before, after),
     )
 
 
-def _figures(subject: Subject, before: StockStep, after: Timeline | StockStep | None) -> Figures:
-    compute_us, comparison = subject.profile.compute_us, subject.comparison
+def _figures(
+    inputs: ReportInputs, before: StockStep, after: Timeline | StockStep | None
+) -> Figures:
+    compute_us, comparison = inputs.profile.compute_us, inputs.comparison
     if comparison is None:
         return Figures(compute_us, before.step_us, None if after is None else after.step_us)
     stock, ours = comparison.stock, comparison.ours

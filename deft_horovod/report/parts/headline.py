@@ -16,7 +16,7 @@ from deft_horovod.report.basics.wording import exposed_text, ms, rate_text
 def headline_text(findings: Findings) -> str:
     """What it comes to, in a few words."""
     if findings.policy == "stock":
-        if findings.measured or findings.subject.profile.links:
+        if findings.measured or findings.inputs.profile.links:
             return "Stock Horovod is kept"
         return "Nothing travels on one rank" if _alone(findings) else "No link was measured"
     if findings.figures.after_us is None:
@@ -27,16 +27,16 @@ def headline_text(findings: Findings) -> str:
 
 def verdict_text(findings: Findings) -> str:
     """The same in one sentence."""
-    subject, figures = findings.subject, findings.figures
-    if subject.comparison is not None:
-        return verdict(subject.comparison)
+    inputs, figures = findings.inputs, findings.figures
+    if inputs.comparison is not None:
+        return verdict(inputs.comparison)
     before = exposed_text(figures.exposed_before_us, figures.before_us)
-    if not subject.profile.links:
+    if not inputs.profile.links:
         return (
             f"a step computes {ms(figures.compute_us)} ms; the profile has no link, so nothing can "
             "be said of communication"
         )
-    if subject.plan is None or figures.after_us is None:
+    if inputs.plan is None or figures.after_us is None:
         return f"stock Horovod: step {ms(figures.before_us)} ms, of which exposed {before}"
     exposed = [
         _share(figures.exposed_before_us, figures.before_us),
@@ -46,7 +46,7 @@ def verdict_text(findings: Findings) -> str:
         f"communication exposed {' -> '.join(exposed)}",
         f"step {ms(figures.before_us)} -> {ms(figures.after_us)} ms",
         f"{figures.speedup:.2f}x",
-        staleness_text(subject.plan),
+        staleness_text(inputs.plan),
     ]
     return f"predicted for {findings.policy}: {', '.join(part for part in parts if part)}"
 
@@ -70,8 +70,8 @@ def _sentence(findings: Findings) -> str:
 
 
 def _tiles(findings: Findings) -> list[Element]:
-    subject, figures = findings.subject, findings.figures
-    profile = subject.profile
+    inputs, figures = findings.inputs, findings.figures
+    profile = inputs.profile
     word = "measured" if findings.measured else "predicted"
     tiles = [_tile("Step", *_step_texts(figures, word))]
     if figures.after_us is not None:
@@ -82,7 +82,7 @@ def _tiles(findings: Findings) -> list[Element]:
         tiles.append(_tile("Speed-up", f"{figures.speedup:.2f}x", spread))
     if profile.links or findings.measured:
         tiles.append(_tile("Exposed communication", *_exposed_texts(figures)))
-    late = staleness_text(subject.plan) if subject.plan is not None else IN_TIME
+    late = staleness_text(inputs.plan) if inputs.plan is not None else IN_TIME
     if profile.links:
         tiles.append(_tile("Updates", _fresh_text(findings), late))
     tiles.append(_tile("Ranks", f"{profile.size:,}", f"{many(profile.steps, 'step')} profiled"))
@@ -120,7 +120,7 @@ def _exposed_texts(figures: Figures) -> tuple[str, str]:
 
 def _fresh_text(findings: Findings) -> str:
     """The share of the bytes that is applied in its own step."""
-    plan = findings.subject.plan
+    plan = findings.inputs.plan
     if plan is None:
         return "100% in time"
     kinds = staleness(plan)
@@ -134,4 +134,4 @@ def _share(part_us: float, step_us: float) -> str:
 
 
 def _alone(findings: Findings) -> bool:
-    return findings.subject.profile.size == 1
+    return findings.inputs.profile.size == 1

@@ -24,7 +24,7 @@ def layer_chart(findings: Findings) -> Element | None:
     rows = findings.layers.rows
     if not rows:
         return None
-    links = [link.name for link in findings.subject.profile.links]
+    links = [link.name for link in findings.inputs.profile.links]
     largest = sorted(rows, key=lambda row: (-_sent(row), row.number))
     shown, rest = largest[:_MOST], largest[_MOST:]
     longest_us = max((us for row in shown for us in _times_us(row, links).values()), default=0.0)

@@ -25,7 +25,7 @@ _LEAST_OFF: Final = 0.05  # that the chart of residuals spans
 
 def link_fits(findings: Findings) -> Element | None:
     """None: no link was measured."""
-    links = findings.subject.profile.links
+    links = findings.inputs.profile.links
     if not links:
         return None
     text = (

@@ -14,7 +14,7 @@ from deft_horovod.report.basics.tables import Column, table
 
 def plan_table(findings: Findings) -> Element | None:
     """None: stock Horovod has no plan."""
-    plan = findings.subject.plan
+    plan = findings.inputs.plan
     if plan is None or not plan.buckets:
         return None
     rows = bucket_rows(plan)

@@ -26,15 +26,15 @@ def provenance(findings: Findings) -> Element:
 
 
 def facts(findings: Findings) -> dict[str, str]:
-    subject = findings.subject
-    profile, plan, comparison = subject.profile, subject.plan, subject.comparison
-    found = {"made from": subject.source, "by": f"deft_horovod {__version__}"}
+    inputs = findings.inputs
+    profile, plan, comparison = inputs.profile, inputs.plan, inputs.comparison
+    found = {"made from": inputs.source, "by": f"deft_horovod {__version__}"}
     if comparison is not None:
         found["policy asked for"] = comparison.policy
         found["policy taken"] = comparison.ours.name
     else:
         found["policy"] = findings.policy
-    found |= dict(subject.options)
+    found |= dict(inputs.options)
     if plan is not None:
         found["plan"] = plan.hash()[:12]
         if plan.prediction is not None:
@@ -69,13 +69,13 @@ def caveats(findings: Findings) -> list[str]:
             "Nothing but the profile was measured. `deft-profile compare` measures stock Horovod "
             "and ours in the job itself."
         )
-    if findings.subject.profile.links:
+    if findings.inputs.profile.links:
         found.append(
             "Timelines are calculated: messages take what the fit of their link says, computing "
             "what the profile says. Stock Horovod fuses what is ready in cycles of 1 ms, up to "
             "128 MiB."
         )
-    plan = findings.subject.plan
+    plan = findings.inputs.plan
     if plan is not None and findings.after is None:
         found.append(
             "The plan carries only a part of the parameters (sparse gradients travel by Horovod's "

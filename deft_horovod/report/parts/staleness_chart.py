@@ -19,7 +19,7 @@ _BAR_TOP_PX, _BAR_PX = 18, 16
 
 def staleness_chart(findings: Findings) -> Element | None:
     """None: there is no plan, so that every update is in time."""
-    plan = findings.subject.plan
+    plan = findings.inputs.plan
     kinds = shares(plan) if plan is not None else []
     if plan is None or not kinds:
         return None

@@ -37,7 +37,7 @@ class StepRow:
 
 def step_chart(findings: Findings) -> Element:
     rows = step_rows(findings)
-    comparison = findings.subject.comparison
+    comparison = findings.inputs.comparison
     if comparison is not None:
         rounds = len(comparison.stock.rounds_us)
         steps = sum(len(one) for one in comparison.stock.rounds_us)
@@ -66,9 +66,9 @@ def step_chart(findings: Findings) -> Element:
 
 def step_rows(findings: Findings) -> list[StepRow]:
     """Stock Horovod first."""
-    if findings.subject.comparison is not None:
-        return _measured(findings.subject.comparison)
-    figures, plan = findings.figures, findings.subject.plan
+    if findings.inputs.comparison is not None:
+        return _measured(findings.inputs.comparison)
+    figures, plan = findings.figures, findings.inputs.plan
     rows = [StepRow("stock", figures.before_us, speed="1.00", updates=IN_TIME)]
     if figures.after_us is not None and plan is not None:
         gain = f"{figures.speedup:.2f}"

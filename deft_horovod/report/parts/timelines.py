@@ -69,8 +69,8 @@ def timelines(findings: Findings) -> Element | None:
 
 def pictures(findings: Findings) -> list[Picture]:
     """Of the same duration: two steps of stock Horovod, or more where the plan needs them."""
-    subject, after = findings.subject, findings.after
-    profile, plan = subject.profile, subject.plan
+    inputs, after = findings.inputs, findings.after
+    profile, plan = inputs.profile, inputs.plan
     duration_us = _STEPS * findings.before.step_us
     if isinstance(after, Timeline) and plan is not None:
         duration_us = max(duration_us, plan_periods(plan) * after.period_us)
@@ -112,7 +112,7 @@ def _of_plan(
     """Names of its rows, and its bars; links that carry nothing have no row."""
     if isinstance(after, StockStep):
         details = [_buckets_text(message.members) for message in after.messages]
-        bars = stock_bars(after, findings.subject.profile, duration_us, details)
+        bars = stock_bars(after, findings.inputs.profile, duration_us, details)
         return ["compute", _link_text(plan.links[0].name, _stock_busy(after))], bars
     used = sorted({task.link for task in plan.tasks})
     place = {0: 0, **{link + 1: row for row, link in enumerate(used, start=1)}}
@@ -216,7 +216,7 @@ def _step_text(step: Timeline | StockStep, measured_us: float | None) -> str:
 
 
 def _measured_us(findings: Findings, *, before: bool) -> float | None:
-    comparison = findings.subject.comparison
+    comparison = findings.inputs.comparison
     if comparison is None:
         return None
     return comparison.stock.step_us if before else comparison.ours.step_us

@@ -14,7 +14,7 @@ from deft_horovod.plan import Plan
 from deft_horovod.profile import Profile
 from tests.places import ROOT
 from tests.unit.support.example import call, fails, profile, saved, succeeds
-from tests.unit.support.subjects import Page, comparison, empty, many_tensors, plan_of
+from tests.unit.support.reports import Page, comparison, empty, many_tensors, plan_of
 
 DOCS = ROOT / "docs"
 

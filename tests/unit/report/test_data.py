@@ -5,7 +5,7 @@ import json
 import pytest
 
 from deft_horovod.report.data import report_data
-from tests.unit.support.subjects import alone, compared, empty, idle, predicted
+from tests.unit.support.reports import alone, compared, empty, idle, predicted
 
 
 @pytest.mark.parametrize(
@@ -33,4 +33,4 @@ def test_it_has_what_the_page_shows():
     assert len(data["layers"]) == len(found.layers.rows)
     assert sum(kind["share"] for kind in data["staleness"]) == pytest.approx(1.0)
     assert len(data["links"][0]["residuals"]) == len(data["links"][0]["samples"])
-    assert len(data["buckets"]) == len(found.subject.plan.buckets)
+    assert len(data["buckets"]) == len(found.inputs.plan.buckets)

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deft_horovod.picture.bars import CLASS_COLOURS, STAGE_COLOURS, WAIT_COLOUR
-from deft_horovod.report.basics.findings import Subject, findings
+from deft_horovod.report.basics.findings import ReportInputs, findings
 from deft_horovod.report.data import report_data
 from deft_horovod.report.page import page
 from deft_horovod.report.parts.timelines import pictures
@@ -17,7 +17,7 @@ from tests.unit.solver.predict.test_timeline import whole_profiles
 from tests.unit.support.example import profile
 from tests.unit.support.planning import make_parameters
 from tests.unit.support.random_plans import plans
-from tests.unit.support.subjects import (
+from tests.unit.support.reports import (
     ODD,
     Page,
     alone,
@@ -126,7 +126,7 @@ def test_any_plan_makes_a_page(data):
     plan = data.draw(plans())
     one = data.draw(whole_profiles(plan))
     parameters = make_parameters([slot.end - slot.begin - 4 for slot in plan.slots])
-    found = findings(Subject("x", one, parameters, plan))
+    found = findings(ReportInputs("x", one, parameters, plan))
     read = Page(page(found))
     assert read.open == []
     report_data(found)
@@ -139,7 +139,7 @@ def test_steps_that_took_no_time_make_a_page():
     of = comparison()
     arms = tuple(arm.model_copy(update={"rounds_us": ((0.0,),)}) for arm in of.arms)
     still = of.model_copy(update={"arms": arms})
-    found = findings(Subject.compared("x", still, compared().subject.parameters))
+    found = findings(ReportInputs.compared("x", still, compared().inputs.parameters))
     assert found.figures.speedup == 1.0
     assert "nan" not in page(found)
 

@@ -4,12 +4,12 @@ import pytest
 
 from deft_horovod.errors import PlanError
 from deft_horovod.plan import Plan
-from deft_horovod.report.basics.findings import Figures, Subject, findings
+from deft_horovod.report.basics.findings import Figures, ReportInputs, findings
 from deft_horovod.simulate.outlook import step_us
 from deft_horovod.simulate.stock import StockStep
 from deft_horovod.solver.predict.timeline import Timeline
 from tests.unit.support.example import profile
-from tests.unit.support.subjects import alone, compared, comparison, empty, idle, predicted
+from tests.unit.support.reports import alone, compared, comparison, empty, idle, predicted
 
 
 def test_of_a_comparison_it_is_what_was_measured():
@@ -39,8 +39,8 @@ def test_of_a_profile_it_is_what_is_predicted(policy, kind):
     assert not found.measured
     assert isinstance(found.after, kind)
     assert found.figures.before_us == found.before.step_us
-    assert found.figures.after_us == step_us(found.subject.plan, found.subject.profile)
-    assert found.floor_us == found.subject.plan.prediction.bound_us
+    assert found.figures.after_us == step_us(found.inputs.plan, found.inputs.profile)
+    assert found.floor_us == found.inputs.plan.prediction.bound_us
 
 
 def test_without_a_plan_there_is_only_stock():
@@ -57,16 +57,16 @@ def test_degenerate_profiles(one):
 
 def test_a_plan_of_a_part_of_the_parameters_has_no_timeline():
     found, one = predicted("bucket"), profile()
-    plan = found.subject.plan
+    plan = found.inputs.plan
     less = one.select(range(len(one.tensors) - 1))
-    other = findings(Subject("x", less, found.subject.parameters[:-1], plan))
+    other = findings(ReportInputs("x", less, found.inputs.parameters[:-1], plan))
     assert other.after is other.figures.after_us is None
 
 
 def test_a_link_that_was_not_measured_is_told():
     found = predicted("deft", profile(links=("second",)))
     with pytest.raises(PlanError, match="second"):
-        findings(Subject("x", profile(), found.subject.parameters, found.subject.plan))
+        findings(ReportInputs("x", profile(), found.inputs.parameters, found.inputs.plan))
 
 
 def test_nothing_is_divided_by_nothing():

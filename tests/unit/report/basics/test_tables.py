@@ -4,7 +4,7 @@ import pytest
 
 from deft_horovod.report.basics.markup import document
 from deft_horovod.report.basics.tables import Column, table
-from tests.unit.support.subjects import Page
+from tests.unit.support.reports import Page
 
 COLUMNS = [Column("name", sentence=True), Column("size", number=True)]
 

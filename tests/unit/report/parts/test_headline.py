@@ -6,7 +6,7 @@ from deft_horovod.comparison.text import verdict
 from deft_horovod.report.basics.markup import document
 from deft_horovod.report.parts.headline import headline, headline_text, verdict_text
 from tests.unit.support.example import profile
-from tests.unit.support.subjects import Page, alone, compared, comparison, predicted
+from tests.unit.support.reports import Page, alone, compared, comparison, predicted
 
 
 def tiles(found):

@@ -7,7 +7,7 @@ import pytest
 from deft_horovod.report.basics.markup import document
 from deft_horovod.report.parts.layer_chart import layer_chart
 from tests.unit.support.example import profile
-from tests.unit.support.subjects import Page, alone, empty, many_tensors, predicted
+from tests.unit.support.reports import Page, alone, empty, many_tensors, predicted
 
 
 def bars(section):

@@ -6,7 +6,7 @@ from deft_horovod.profile import LinkCost, LinkProfile, LinkSample
 from deft_horovod.report.basics.markup import document
 from deft_horovod.report.parts.link_fits import link_fits, residuals
 from tests.unit.support.example import profile
-from tests.unit.support.subjects import Page, alone, predicted, sampled
+from tests.unit.support.reports import Page, alone, predicted, sampled
 
 
 def of(*links):
@@ -25,7 +25,7 @@ def link(*samples, alpha=100.0, beta=0.01, busy=None):
 def test_every_sample_is_a_point_and_has_its_residual():
     found = predicted("deft", sampled(profile(links=("horovod", "second"))))
     section = link_fits(found)
-    samples = sum(len(one.samples) for one in found.subject.profile.links)
+    samples = sum(len(one.samples) for one in found.inputs.profile.links)
     assert len(list(section.iter("circle"))) == 2 * samples
     for chart in section.iter("circle"):
         for name in ("cx", "cy"):

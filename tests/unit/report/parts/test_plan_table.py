@@ -1,18 +1,18 @@
 """The plan, bucket by bucket."""
 
 from deft_horovod.plan.rows import bucket_rows
-from deft_horovod.report.basics.findings import Subject, findings
+from deft_horovod.report.basics.findings import ReportInputs, findings
 from deft_horovod.report.basics.markup import document
 from deft_horovod.report.parts.plan_table import plan_table
 from tests.unit.picture.test_timeline import example
 from tests.unit.support.planning import make_parameters
-from tests.unit.support.subjects import Page, compared, predicted
+from tests.unit.support.reports import Page, compared, predicted
 
 
 def test_every_bucket_is_there():
     found = predicted("deft")
     page = Page(document(plan_table(found)))
-    for row in bucket_rows(found.subject.plan):
+    for row in bucket_rows(found.inputs.plan):
         assert row.carries in page.text
         for fate in row.fates:
             assert fate.applied in page.text
@@ -22,7 +22,7 @@ def test_every_bucket_is_there():
 def test_fates_that_differ_have_rows_of_their_own():
     plan, profile = example(8)
     parameters = make_parameters([1] * 8)
-    found = findings(Subject("x", profile, parameters, plan))
+    found = findings(ReportInputs("x", profile, parameters, plan))
     rows = bucket_rows(plan)
     page = Page(document(plan_table(found)))
     expected = sum(1 if row.alike else len(row.fates) for row in rows)

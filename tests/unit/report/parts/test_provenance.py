@@ -1,11 +1,11 @@
 """Where a report comes from."""
 
 from deft_horovod import __version__
-from deft_horovod.report.basics.findings import Subject, findings
+from deft_horovod.report.basics.findings import ReportInputs, findings
 from deft_horovod.report.basics.markup import document
 from deft_horovod.report.parts.provenance import caveats, facts, provenance
 from tests.unit.support.example import profile
-from tests.unit.support.subjects import Page, alone, compared, predicted
+from tests.unit.support.reports import Page, alone, compared, predicted
 
 
 def test_everything_that_it_depends_on_is_named():
@@ -15,8 +15,8 @@ def test_everything_that_it_depends_on_is_named():
     assert told["made from"] == "profile.json"
     assert told["policy"] == "deft"
     assert told["max_merge"] == "1"
-    assert told["profile"] == found.subject.profile.hash()[:12]
-    assert told["plan"] == found.subject.plan.hash()[:12]
+    assert told["profile"] == found.inputs.profile.hash()[:12]
+    assert told["plan"] == found.inputs.plan.hash()[:12]
     assert told["profiled"] == "10 steps on 4 ranks"
     assert "above the floor" in told["solver"]
 
@@ -32,7 +32,7 @@ def test_caveats_fit_the_report():
     assert not any("Timelines" in text for text in caveats(predicted(None, alone())))
     one, found = profile(), predicted("bucket")
     less = one.select(range(len(one.tensors) - 1))
-    part = findings(Subject("x", less, found.subject.parameters[:-1], found.subject.plan))
+    part = findings(ReportInputs("x", less, found.inputs.parameters[:-1], found.inputs.plan))
     assert any("sparse" in text for text in caveats(part))
 
 

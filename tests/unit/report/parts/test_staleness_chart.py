@@ -5,12 +5,12 @@ import pytest
 from deft_horovod.plan import Staleness
 from deft_horovod.report.basics.markup import document
 from deft_horovod.report.parts.staleness_chart import look, shares, staleness_chart
-from tests.unit.support.subjects import Page, compared, empty, predicted
+from tests.unit.support.reports import Page, compared, empty, predicted
 
 
 @pytest.mark.parametrize("found", [predicted("deft"), predicted("least_stale"), compared()])
 def test_shares_are_all_of_the_bytes(found):
-    kinds = shares(found.subject.plan)
+    kinds = shares(found.inputs.plan)
     assert sum(share for _, share in kinds) == pytest.approx(1.0)
     rects = [r for r in staleness_chart(found).iter("rect") if r.get("class") != "groove"]
     drawn = [float(rect.get("width").rstrip("%")) for rect in rects]

@@ -4,7 +4,7 @@ import pytest
 
 from deft_horovod.report.basics.markup import document
 from deft_horovod.report.parts.step_chart import step_chart, step_rows
-from tests.unit.support.subjects import Page, alone, compared, comparison, idle, predicted
+from tests.unit.support.reports import Page, alone, compared, comparison, idle, predicted
 
 
 def widths(found):

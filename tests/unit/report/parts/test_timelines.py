@@ -5,7 +5,7 @@ import pytest
 from deft_horovod.report.basics.markup import document
 from deft_horovod.report.parts.timelines import legend, pictures, timelines
 from tests.unit.support.example import SLOW, profile
-from tests.unit.support.subjects import Page, alone, compared, empty, idle, predicted
+from tests.unit.support.reports import Page, alone, compared, empty, idle, predicted
 
 FOUND = [compared(), compared(1), predicted("deft"), predicted("bucket"), predicted("priority")]
 
@@ -40,7 +40,7 @@ def test_every_message_of_the_plan_is_seen():
     found = predicted("deft")
     _, after = pictures(found)
     labels = {bar.label for bar in after.bars if bar.row}
-    assert labels == {str(n) for n in range(len(found.subject.plan.buckets))}
+    assert labels == {str(n) for n in range(len(found.inputs.plan.buckets))}
 
 
 def test_messages_that_horovod_fuses_name_their_buckets():

@@ -10,7 +10,7 @@ from deft_horovod.plan import Plan
 from deft_horovod.policies import get
 from deft_horovod.policies.base import Request
 from deft_horovod.profile import LinkSample, ModuleProfile, Profile, Tensor
-from deft_horovod.report.basics.findings import Findings, Subject, findings
+from deft_horovod.report.basics.findings import Findings, ReportInputs, findings
 from deft_horovod.solver.predict.prediction import predict
 from tests.unit.support.example import profile
 
@@ -71,7 +71,9 @@ def predicted(
     one = sampled(profile()) if one is None else one
     plan = None if policy is None else plan_of(one, policy, **options)
     words = {name: str(value) for name, value in options.items()}
-    return findings(Subject("profile.json", one, parameters_for(one, plan), plan, options=words))
+    return findings(
+        ReportInputs("profile.json", one, parameters_for(one, plan), plan, options=words)
+    )
 
 
 def comparison(chosen: int = 2, one: Profile | None = None) -> Comparison:
@@ -94,7 +96,7 @@ def comparison(chosen: int = 2, one: Profile | None = None) -> Comparison:
 def compared(chosen: int = 2, one: Profile | None = None) -> Findings:
     of = comparison(chosen, one)
     return findings(
-        Subject.compared("comparison.json", of, parameters_for(of.profile, of.ours.plan))
+        ReportInputs.compared("comparison.json", of, parameters_for(of.profile, of.ours.plan))
     )
 
 

@@ -1,4 +1,4 @@
-// Colours of messages that must not be fused with each other.
+// Fusion groups: which messages of a link Horovod must not fuse with each other.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,6 @@ constexpr std::int32_t kMostApart = 8;
 
 // Of each task; 0 where the link may fuse. Any kMostApart tasks that follow each other on a link
 // have different ones, also where one cycle meets the next.
-[[nodiscard]] std::vector<std::int32_t> colours_of(const Plan& plan);
+[[nodiscard]] std::vector<std::int32_t> fusion_groups_of(const Plan& plan);
 
 }  // namespace deft

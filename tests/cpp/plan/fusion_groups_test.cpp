@@ -1,4 +1,4 @@
-#include "core/plan/colours.h"
+#include "core/plan/fusion_groups.h"
 
 #include <gtest/gtest.h>
 
@@ -26,16 +26,16 @@ Plan plan_with(std::int32_t tasks, std::int32_t links, bool fusion) {
   return plan;
 }
 
-TEST(Colours, NeighboursOnALinkDifferAlsoBetweenCycles) {
+TEST(FusionGroups, NeighboursOnALinkDifferAlsoBetweenCycles) {
   for (std::int32_t count = 1; count <= 100; ++count) {
     for (std::int32_t links = 1; links <= 2; ++links) {
       const Plan plan = plan_with(count, links, false);
-      const std::vector<std::int32_t> colours = colours_of(plan);
+      const std::vector<std::int32_t> groups = fusion_groups_of(plan);
       for (std::int32_t link = 0; link < links; ++link) {
         std::vector<std::int32_t> own;
         for (std::size_t task = 0; task < plan.tasks.size(); ++task) {
           if (plan.tasks[task].link == link) {
-            own.push_back(colours[task]);
+            own.push_back(groups[task]);
           }
         }
         for (std::size_t first = 0; first < own.size(); ++first) {
@@ -51,9 +51,9 @@ TEST(Colours, NeighboursOnALinkDifferAlsoBetweenCycles) {
   }
 }
 
-TEST(Colours, WhatMayBeFusedHasNone) {
-  for (const std::int32_t colour : colours_of(plan_with(20, 1, true))) {
-    EXPECT_EQ(colour, 0);
+TEST(FusionGroups, WhatMayBeFusedHasNone) {
+  for (const std::int32_t group : fusion_groups_of(plan_with(20, 1, true))) {
+    EXPECT_EQ(group, 0);
   }
 }
 
