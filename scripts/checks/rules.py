@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from scripts.places import ROOT
 
@@ -20,6 +21,13 @@ MADE = (".pyc", ".so")  # not by people
 # Where a study or an example is one file more, not one concept more.
 COLLECTIONS = ("docs/studies", "docs/images", "docs/examples")
 STOCK_SIGNATURE = "# rule: stock signature"
+
+# Class names that the package may have twice, and why.
+SHARED_CLASS_NAMES = MappingProxyType(
+    {
+        "Task": "runtime/decide has what planning is asked; the plan has one message",
+    }
+)
 
 PYTHON_FOLDERS = ("deft_horovod", "tests", "scripts", "docs/examples")
 CPP_FOLDERS = ("csrc", "tests/cpp")
@@ -178,6 +186,24 @@ def check_tests_exist(root: Path) -> Iterator[Finding]:
             yield Finding(str(module.relative_to(root)), 1, "module without a test", limit)
 
 
+def check_class_names(root: Path) -> Iterator[Finding]:
+    """One name, one class: a reader of the package never has to ask which one is meant."""
+    places: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for path in sorted((root / "deft_horovod").rglob("*.py")):
+        try:
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+        except SyntaxError:  # check_python says so
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                place = (path.relative_to(root).as_posix(), node.lineno)
+                places[node.name.strip("_")].append(place)
+    for name, (first, *others) in places.items():
+        for path_name, line in others if name not in SHARED_CLASS_NAMES else []:
+            what = f"class {name}, as in {first[0]}:{first[1]}"
+            yield Finding(path_name, line, what, "one class of a name in deft_horovod")
+
+
 def check_rooms(root: Path) -> Iterator[Finding]:
     """A folder that one can take in at a glance."""
     tops = ("deft_horovod", "csrc", "scripts", "tests", "docs")
@@ -190,7 +216,7 @@ def check_rooms(root: Path) -> Iterator[Finding]:
 
 
 def check_tree(root: Path) -> list[Finding]:
-    findings = [*check_tests_exist(root), *check_rooms(root)]
+    findings = [*check_tests_exist(root), *check_rooms(root), *check_class_names(root)]
     for path in python_files(root):
         name, text = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
         findings += [*check_text(name, text), *check_python(name, text)]

@@ -136,7 +136,7 @@ class Executor : public std::enable_shared_from_this<Executor> {
     std::int64_t ready_us = 0;
     std::int64_t sent_us = 0;
   };
-  struct Ticket {
+  struct FlightId {
     std::size_t place = 0;
     std::int64_t serial = 0;
   };
@@ -162,12 +162,12 @@ class Executor : public std::enable_shared_from_this<Executor> {
   [[nodiscard]] Lane& lane_of(std::int32_t task);
   [[nodiscard]] const Lane& lane_of(std::int32_t task) const;
   [[nodiscard]] std::optional<TaskInstance> next(Lane& lane);
-  Ticket launch(Lane& lane, TaskInstance task);
+  FlightId launch(Lane& lane, TaskInstance task);
   // Without the lock. Returns why the message could not be sent, or nothing.
-  [[nodiscard]] std::string send(const Lane& lane, TaskInstance task, Ticket ticket);
+  [[nodiscard]] std::string send(const Lane& lane, TaskInstance task, FlightId flight_id);
   // Takes the message out of flight; false when it is no longer there.
-  bool land(Ticket ticket, TaskInstance& task);
-  void complete(Ticket ticket, const LinkStatus& status);
+  bool land(FlightId flight_id, TaskInstance& task);
+  void complete(FlightId flight_id, const LinkStatus& status);
   void drain(std::unique_lock<std::mutex>& lock, Lane& lane);
   void drain_all(std::unique_lock<std::mutex>& lock);
   void open_window(std::unique_lock<std::mutex>& lock, Window window);

@@ -46,7 +46,7 @@ std::optional<TaskInstance> Executor::next(Lane& lane) {
   return head;
 }
 
-Executor::Ticket Executor::launch(Lane& lane, TaskInstance task) {
+Executor::FlightId Executor::launch(Lane& lane, TaskInstance task) {
   GenerationState& state = *states_.find(schedule_.instance_of(task));
   const std::int64_t now_us = clock_us_();
   state.phase = Phase::kInFlight;
@@ -57,18 +57,18 @@ Executor::Ticket Executor::launch(Lane& lane, TaskInstance task) {
     free_flights_.push_back(flights_.size());
     flights_.emplace_back();
   }
-  const Ticket ticket{free_flights_.back(), ++last_serial_};
+  const FlightId flight_id{free_flights_.back(), ++last_serial_};
   free_flights_.pop_back();
-  flights_[ticket.place] = {task, ticket.serial, state.ready_us, now_us};
-  return ticket;
+  flights_[flight_id.place] = {task, flight_id.serial, state.ready_us, now_us};
+  return flight_id;
 }
 
-std::string Executor::send(const Lane& lane, TaskInstance task, Ticket ticket) {
+std::string Executor::send(const Lane& lane, TaskInstance task, FlightId flight_id) {
   try {
     const std::int32_t buffer = schedule_.buffer(schedule_.instance_of(task));
     lane.link()->send(factory_(task.task, buffer),
-                      [weak = weak_from_this(), ticket](const LinkStatus& status) {
-                        if (const auto self = weak.lock()) self->complete(ticket, status);
+                      [weak = weak_from_this(), flight_id](const LinkStatus& status) {
+                        if (const auto self = weak.lock()) self->complete(flight_id, status);
                       });
     return {};
   } catch (const std::exception& error) {
@@ -76,13 +76,13 @@ std::string Executor::send(const Lane& lane, TaskInstance task, Ticket ticket) {
   }
 }
 
-bool Executor::land(Ticket ticket, TaskInstance& task) {
-  Flight& flight = flights_[ticket.place];
+bool Executor::land(FlightId flight_id, TaskInstance& task) {
+  Flight& flight = flights_[flight_id.place];
   // A link that completes twice must not give its credit back twice.
-  if (flight.serial != ticket.serial) return false;
+  if (flight.serial != flight_id.serial) return false;
   task = flight.task;
   flight.serial = -1;
-  free_flights_.push_back(ticket.place);
+  free_flights_.push_back(flight_id.place);
   const std::int64_t bytes = schedule_.bytes_of_task(task.task);
   const std::int64_t now_us = clock_us_();
   lane_of(task.task).finish(bytes, now_us);
@@ -92,10 +92,10 @@ bool Executor::land(Ticket ticket, TaskInstance& task) {
   return true;
 }
 
-void Executor::complete(Ticket ticket, const LinkStatus& status) {
+void Executor::complete(FlightId flight_id, const LinkStatus& status) {
   std::unique_lock lock(mutex_);
   TaskInstance task;
-  if (!land(ticket, task)) return;
+  if (!land(flight_id, task)) return;
   if (!status.ok()) {
     fail_locked(text_of(task) + ": " + status.reason, status.outcome);
     return;
@@ -117,12 +117,12 @@ void Executor::drain(std::unique_lock<std::mutex>& lock, Lane& lane) {
   while (failure_.ok()) {
     const std::optional<TaskInstance> task = next(lane);
     if (!task) break;
-    const Ticket ticket = launch(lane, *task);
+    const FlightId flight_id = launch(lane, *task);
     lock.unlock();
-    const std::string refusal = send(lane, *task, ticket);
+    const std::string refusal = send(lane, *task, flight_id);
     lock.lock();
     TaskInstance landed;
-    if (!refusal.empty() && land(ticket, landed)) {
+    if (!refusal.empty() && land(flight_id, landed)) {
       fail_locked(text_of(landed) + " " + refusal, Outcome::kInvalid);
     }
   }

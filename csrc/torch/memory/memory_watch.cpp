@@ -40,10 +40,10 @@ std::unique_ptr<at::ObserverContext> before_operation(const at::RecordFunction& 
 
 // Observers of RecordFunction are plain functions, so all watches share one. It is a global one:
 // autograd restores those of a thread around each node, whatever was done to them inside.
-class Observer {
+class UseObserver {
  public:
-  static Observer& shared() {
-    static Observer observer;
+  static UseObserver& shared() {
+    static UseObserver observer;
     return observer;
   }
 
@@ -94,7 +94,7 @@ void MemoryWatch::begin(const std::vector<at::Tensor>& tensors) {
   }
   if (!watching()) return;
   watches_of_this_thread().push_back(weak_from_this());
-  Observer::shared().need();
+  UseObserver::shared().need();
 }
 
 void MemoryWatch::end() {
@@ -103,7 +103,7 @@ void MemoryWatch::end() {
     if (!watching_) return;
     watching_ = false;
   }
-  Observer::shared().need_no_longer();
+  UseObserver::shared().need_no_longer();
 }
 
 bool MemoryWatch::watching() const {

@@ -33,7 +33,7 @@ class DCredit(MeasuredPolicy):
         )
 
     def _plan(self, request: Request, tensors: Tensors, blocks: Blocks) -> Plan:
-        found = windows(tensors, blocks)
+        found = credit_windows(tensors, blocks)
         sent = [sending for window in found for sending in window.sent]
         # The credit of a plan does not change: any window has to fit in, so the widest decides.
         link = horovod_link(credit_bytes=max(window.bytes for window in found))
@@ -42,7 +42,7 @@ class DCredit(MeasuredPolicy):
 
 
 @dataclass(frozen=True)
-class Window:
+class CreditWindow:
     """What is in flight at once: blocks of one gradient or of several."""
 
     sent: tuple[Sending, ...]
@@ -52,25 +52,25 @@ class Window:
         return sum(sending.bytes for sending in self.sent)
 
 
-def windows(tensors: Tensors, blocks: Blocks) -> list[Window]:
+def credit_windows(tensors: Tensors, blocks: Blocks) -> list[CreditWindow]:
     """Phase 1 greedily, up to the last gradient that becomes ready; phase 2 in the order of use.
 
     A window pays one start-up, however many messages it consists of. Empty ones are left out.
     """
     left = list(tensors.bytes)
     waiting: list[int] = []
-    found: list[Window] = []
+    found: list[CreditWindow] = []
     free_us = 0.0
     for following in tensors.ready_order:
         ready_us = tensors.ready_us[following]
         if waiting and free_us < ready_us:
             fill_us = ready_us - free_us - blocks.alpha_us
-            window = Window(tuple(_greedy(fill_us, free_us, waiting, left, blocks)))
+            window = CreditWindow(tuple(_greedy(fill_us, free_us, waiting, left, blocks)))
             found.append(window)
             free_us += blocks.time_us(window.bytes)
         free_us = max(free_us, ready_us)
         heapq.heappush(waiting, following)
-    return found + [Window((rest,)) for rest in blocks.leftovers(left, free_us)]
+    return found + [CreditWindow((rest,)) for rest in blocks.leftovers(left, free_us)]
 
 
 def _greedy(

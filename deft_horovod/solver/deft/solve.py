@@ -19,7 +19,7 @@ from deft_horovod.plan.staleness import updates_per_step
 from deft_horovod.profile import Profile
 from deft_horovod.solver.assemble import assemble
 from deft_horovod.solver.deft.cadence import cadences, needs_merging
-from deft_horovod.solver.deft.windows import Cadence, Rhythm, Schedule, schedule
+from deft_horovod.solver.deft.windows import Cadence, PeriodSchedule, Rhythm, schedule
 from deft_horovod.solver.links import link_sets
 from deft_horovod.solver.messages.blocks import (
     COARSE_SHARES,
@@ -60,7 +60,7 @@ class _Setting:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _PlayedPlan:
     plan: Plan
     exposed_us: float
     is_hidden: bool
@@ -83,7 +83,7 @@ def solve(policy: str, parameters: Sequence[Parameter], profile: Profile, limits
     themselves, 'cadence' if they were given one."""
     blockings = distinct_blockings(parameters, profile, _SHARES)
     bound = bound_us(parameters, profile, limits)
-    best: _Found | None = None
+    best: _PlayedPlan | None = None
     for links in link_sets(profile, only_if_faster=False):
         found = _best_on(_Setting(policy, profile, limits, links, blockings, bound))
         if best is None or found.key < best.key:
@@ -94,10 +94,10 @@ def solve(policy: str, parameters: Sequence[Parameter], profile: Profile, limits
     return predict(best.plan, profile, bound_us=bound, status=best.status)
 
 
-def _best_on(setting: _Setting) -> _Found:
+def _best_on(setting: _Setting) -> _PlayedPlan:
     """Finer and coarser messages are only tried where compute waits, or where sums are merged
     though the links could carry every step."""
-    best: _Found | None = None
+    best: _PlayedPlan | None = None
     for blocking in setting.blockings:
         problem = setting.problem(blocking)
         for found in _tried(
@@ -115,18 +115,18 @@ def _best_on(setting: _Setting) -> _Found:
 
 def _tried(
     setting: _Setting, blocking: Blocking, problem: Problem, *, unmerged: bool
-) -> Iterator[_Found]:
+) -> Iterator[_PlayedPlan]:
     """`unmerged`: of the cadences only that of every step."""
     for played, status in _schedules(problem, unmerged):
         for plan in _plans(setting, blocking, played):
             exposed_us = simulate(plan, setting.profile).exposed_us
             hidden = exposed_us <= setting.enough_us
-            yield _Found(plan, exposed_us, hidden, status, len(setting.links))
+            yield _PlayedPlan(plan, exposed_us, hidden, status, len(setting.links))
             if hidden:
                 break
 
 
-def _schedules(problem: Problem, unmerged: bool) -> Iterator[tuple[Schedule, str]]:
+def _schedules(problem: Problem, unmerged: bool) -> Iterator[tuple[PeriodSchedule, str]]:
     found = schedule(problem)
     if found is not None:
         yield found, "feasible"
@@ -137,7 +137,7 @@ def _schedules(problem: Problem, unmerged: bool) -> Iterator[tuple[Schedule, str
             yield found, "cadence"
 
 
-def _plans(setting: _Setting, blocking: Blocking, found: Schedule) -> Iterator[Plan]:
+def _plans(setting: _Setting, blocking: Blocking, found: PeriodSchedule) -> Iterator[Plan]:
     """With every message held back for its window; and with each as soon as its turn comes, so
     that no link idles for the rest of a window into which nothing fits."""
     names = [setting.profile.links[link].name for link in setting.links]
@@ -149,7 +149,7 @@ def _plans(setting: _Setting, blocking: Blocking, found: Schedule) -> Iterator[P
 
 
 def _assembled(
-    policy: str, blocking: Blocking, found: Schedule, links: Sequence[str]
+    policy: str, blocking: Blocking, found: PeriodSchedule, links: Sequence[str]
 ) -> Plan | None:
     """None: a link sends its list in turn, and one window in it is later than a deadline behind."""
     try:

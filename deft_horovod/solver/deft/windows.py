@@ -74,7 +74,7 @@ class _Sum:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class PeriodSchedule:
     """One period: when sums are complete and applied, and what leaves in which order."""
 
     period: int
@@ -86,7 +86,7 @@ class Schedule:
 _State = tuple[tuple[int, int, int, int], ...]
 
 
-class _Loop:
+class _TrainingLoop:
     def __init__(self, problem: Problem, cadence: Cadence | None, plain: bool) -> None:
         self._problem, self._cadence, self._plain = problem, cadence, plain
         self._max_delay = 1 if plain else problem.limits.max_delay
@@ -187,10 +187,10 @@ class _Loop:
 
 def schedule(
     problem: Problem, cadence: Cadence | None = None, *, plain: bool = False
-) -> Schedule | None:
+) -> PeriodSchedule | None:
     """None: it did not repeat itself in time. `plain`: everything travels in the step after its
     last gradient, so that a step depends on none before, and a cadence always repeats itself."""
-    loop = _Loop(problem, cadence, plain)
+    loop = _TrainingLoop(problem, cadence, plain)
     turn, steps = 1, _STEPS
     if cadence is not None:
         turn, steps = cadence.period, max(_STEPS, cadence.period * _CYCLES)
@@ -215,7 +215,7 @@ def schedule(
     return _cut(problem, loop.done, begin, period)
 
 
-def _cut(problem: Problem, done: Sequence[_Sum], begin: int, period: int) -> Schedule:
+def _cut(problem: Problem, done: Sequence[_Sum], begin: int, period: int) -> PeriodSchedule:
     """The sums that are complete in this stretch, as a cycle."""
     spans: list[list[tuple[int, int, int]]] = [[] for _ in problem.items]
     departures = []
@@ -233,4 +233,4 @@ def _cut(problem: Problem, done: Sequence[_Sum], begin: int, period: int) -> Sch
             departures.append((place, departure))
     departures.sort(key=lambda entry: entry[0])
     timings = tuple(Timing(tuple(sorted(of_block))) for of_block in spans)
-    return Schedule(period, timings, tuple(departure for _, departure in departures))
+    return PeriodSchedule(period, timings, tuple(departure for _, departure in departures))

@@ -62,7 +62,7 @@ def sequence(
 ) -> tuple[BucketMessage, ...]:
     """All messages of a period, in the order in which they leave."""
     messages = messages_of(problem, choices, period)
-    loop = _Loop(problem, period, messages, patient)
+    loop = _OrderLoop(problem, period, messages, patient)
     before: list[int] = []
     for cycle in range(_PERIODS):
         loop.play(cycle)
@@ -78,7 +78,7 @@ _Urgent = tuple[float, float, int]  # when it is due, when it was ready, the mes
 
 
 @dataclass
-class _Lane:
+class _LinkQueue:
     """A link: what may leave, what soon may, and what is left of each cycle."""
 
     left: list[int] = field(default_factory=list)
@@ -107,7 +107,7 @@ class _Lane:
         return run
 
 
-class _Loop:
+class _OrderLoop:
     def __init__(
         self, problem: Problem, period: int, messages: Sequence[BucketMessage], patient: bool
     ) -> None:
@@ -124,7 +124,7 @@ class _Loop:
             for m in messages
         ]
         self._shift_us = 0.0  # what compute has stood still so far
-        self._lanes = [_Lane() for _ in range(problem.links)]
+        self._queues = [_LinkQueue() for _ in range(problem.links)]
         self._released: list[list[int]] = [[] for _ in range(period)]
         self._gated: dict[int, list[int]] = {}
         self._due: dict[int, list[int]] = {}
@@ -139,10 +139,10 @@ class _Loop:
         return sorted(runs, key=lambda index: (self._starts[index, cycle], index))
 
     def play(self, cycle: int) -> None:
-        for lane in self._lanes:
-            lane.left.append(0)
+        for queue in self._queues:
+            queue.left.append(0)
         for message in self._messages:
-            self._lanes[message.link].left[cycle] += 1
+            self._queues[message.link].left[cycle] += 1
         for place in range(self._period):
             self._play_step(cycle * self._period + place)
 
@@ -161,7 +161,7 @@ class _Loop:
             message = self._messages[index]
             urgent = (self._due_us[index], message.ready_us, index)
             coming = (backward_us + message.ready_us, step // self._period, urgent)
-            heapq.heappush(self._lanes[message.link].coming, coming)
+            heapq.heappush(self._queues[message.link].coming, coming)
         ended_us = begins_us + self._ended_us
         ended_us += self._wait(self._due.get(place, ()), step, ended_us)
         self._now_us = ended_us + problem.optimizer_us
@@ -174,46 +174,46 @@ class _Loop:
             cycle = (step - self._messages[index].due_step) // self._period
             if cycle < 0:
                 continue
-            lane = self._lanes[self._messages[index].link]
+            queue = self._queues[self._messages[index].link]
             while (index, cycle) not in self._arrives:
-                self._send_one(lane)
+                self._send_one(queue)
             latest_us = max(latest_us, self._arrives[index, cycle])
         return latest_us - now_us
 
     def _advance(self, until_us: float) -> None:
-        for lane in self._lanes:
-            while lane.free_us < until_us:
-                if not self._send_one(lane, until_us):
+        for queue in self._queues:
+            while queue.free_us < until_us:
+                if not self._send_one(queue, until_us):
                     break
 
-    def _send_one(self, lane: _Lane, until_us: float = math.inf) -> bool:
+    def _send_one(self, queue: _LinkQueue, until_us: float = math.inf) -> bool:
         """The next message of the link, or the time until another one is ready."""
-        lane.take_what_is_ready()
-        place = self._pick(lane)
+        queue.take_what_is_ready()
+        place = self._pick(queue)
         if place is not None:
-            starts_us = lane.free_us
-            run = lane.send(place, self._messages[lane.ready[lane.cycle][place][2]].time_us)
-            self._starts[run], self._arrives[run] = starts_us, lane.free_us
+            starts_us = queue.free_us
+            run = queue.send(place, self._messages[queue.ready[queue.cycle][place][2]].time_us)
+            self._starts[run], self._arrives[run] = starts_us, queue.free_us
             return True
-        if not lane.coming or lane.coming[0][0] >= until_us:
+        if not queue.coming or queue.coming[0][0] >= until_us:
             return False
-        lane.idle_until_next()
+        queue.idle_until_next()
         return True
 
-    def _pick(self, lane: _Lane) -> int | None:
+    def _pick(self, queue: _LinkQueue) -> int | None:
         """The place of the one that leaves; None: none is ready, or none should leave yet."""
-        ready = lane.ready.get(lane.cycle, ())
+        ready = queue.ready.get(queue.cycle, ())
         for place, (due_us, _, index) in enumerate(ready):
-            if not self._patient or not self._makes_late(lane, index, due_us):
+            if not self._patient or not self._makes_late(queue, index, due_us):
                 return place
         return None
 
-    def _makes_late(self, lane: _Lane, index: int, due_us: float) -> bool:
+    def _makes_late(self, queue: _LinkQueue, index: int, due_us: float) -> bool:
         """Whether a more urgent message that comes meanwhile is late only because of this one."""
-        done_us = lane.free_us + self._messages[index].time_us
-        due_us += self._cycle_us * lane.cycle
-        after_us, instead_us = done_us, lane.free_us
-        for ready_us, cycle, (other_us, _, other) in sorted(lane.coming):
+        done_us = queue.free_us + self._messages[index].time_us
+        due_us += self._cycle_us * queue.cycle
+        after_us, instead_us = done_us, queue.free_us
+        for ready_us, cycle, (other_us, _, other) in sorted(queue.coming):
             if ready_us >= done_us:
                 break
             other_due_us = other_us + self._cycle_us * cycle

@@ -29,7 +29,7 @@ _GAIN: Final = 0.001
 
 
 @dataclass(frozen=True)
-class Search:
+class DraftSearch:
     """What all drafts of one search share."""
 
     policy: str
@@ -41,7 +41,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Draft:
-    setting: Search
+    setting: DraftSearch
     period: int
     choices: tuple[Choice, ...]
     departures: tuple[Departure, ...]
@@ -80,7 +80,9 @@ def _slower(cost: LinkCost, margin: float) -> LinkCost:
     )
 
 
-def refine(setting: Search, period: int, choices: Sequence[Choice], exposed_us: float) -> Draft:
+def refine(
+    setting: DraftSearch, period: int, choices: Sequence[Choice], exposed_us: float
+) -> Draft:
     """`exposed_us`: what the demand promises; there is nothing to gain beyond it."""
     draft = _draft(setting, period, tuple(choices))
     enough_us = exposed_us + _GAIN * draft.timeline.compute_us
@@ -94,7 +96,7 @@ def refine(setting: Search, period: int, choices: Sequence[Choice], exposed_us: 
     return draft
 
 
-def _draft(setting: Search, period: int, choices: tuple[Choice, ...]) -> Draft:
+def _draft(setting: DraftSearch, period: int, choices: tuple[Choice, ...]) -> Draft:
     """In the better of the two orders."""
     drafts: list[Draft] = []
     for patient in (False, True):
@@ -106,7 +108,10 @@ def _draft(setting: Search, period: int, choices: tuple[Choice, ...]) -> Draft:
 
 
 def _played(
-    setting: Search, period: int, choices: tuple[Choice, ...], departures: tuple[Departure, ...]
+    setting: DraftSearch,
+    period: int,
+    choices: tuple[Choice, ...],
+    departures: tuple[Departure, ...],
 ) -> Draft:
     timings = [Timing.of(choice, period) for choice in choices]
     plan = assemble(setting.policy, setting.blocking, period, timings, departures, setting.links)

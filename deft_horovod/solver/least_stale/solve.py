@@ -26,7 +26,7 @@ from deft_horovod.profile import Profile
 from deft_horovod.solver.least_stale.greedy import Solution, choose_greedily
 from deft_horovod.solver.least_stale.link_time import make_grid
 from deft_horovod.solver.least_stale.options import make_options
-from deft_horovod.solver.least_stale.refine import Search, refine, with_margin
+from deft_horovod.solver.least_stale.refine import DraftSearch, refine, with_margin
 from deft_horovod.solver.links import link_sets
 from deft_horovod.solver.messages.blocks import (
     COARSE_SHARES,
@@ -76,8 +76,8 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class _Found:
-    setting: Search
+class _Solved:
+    setting: DraftSearch
     solution: Solution
 
     @property
@@ -153,7 +153,9 @@ def choose(candidates: Sequence[Candidate], profile: Profile) -> Candidate:
     return min(left, key=lambda c: (c.staleness, c.rest))
 
 
-def _candidate(setting: Search, solution: Solution, judge: Profile, profile: Profile) -> Candidate:
+def _candidate(
+    setting: DraftSearch, solution: Solution, judge: Profile, profile: Profile
+) -> Candidate:
     options = solution.options
     choices = [options.choices[option] for option in solution.chosen]
     draft = refine(setting, options.grid.period, choices, solution.exposed_us)
@@ -183,10 +185,10 @@ def _setting(
     limits: Limits,
     links: tuple[int, ...],
     weights: Weights | None,
-) -> Search:
+) -> DraftSearch:
     judge, margin = judged
     weighted = None if weights is None else weights(blocking)
-    return Search(
+    return DraftSearch(
         policy=policy,
         blocking=blocking,
         problem=problem_of(blocking, profile, limits, links, weighted, margin),
@@ -195,16 +197,16 @@ def _setting(
     )
 
 
-def _best_period(setting: Search) -> _Found:
+def _best_period(setting: DraftSearch) -> _Solved:
     """The shortest period that hides everything, else the least exposed."""
-    best: _Found | None = None
+    best: _Solved | None = None
     problem = setting.problem
     longest = problem.limits.max_merge
     for period in sorted(p for p in {*_PERIODS, longest} if p <= longest):
         if period < longest and _is_too_short(problem, period):
             continue
         options = make_options(make_grid(problem, period))
-        found = _Found(setting, choose_greedily(options))
+        found = _Solved(setting, choose_greedily(options))
         if best is None or found.key < best.key:
             best = found
         if found.is_hidden:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deft_horovod import policies
 from deft_horovod.config import Config
-from deft_horovod.policies.published.dcredit import windows
+from deft_horovod.policies.published.dcredit import credit_windows
 from deft_horovod.policies.published.tensor_blocks import Blocks, Tensors
 from deft_horovod.solver.predict.timeline import simulate
 from tests.unit.support.block_plans import (
@@ -33,7 +33,7 @@ def windows_of(request):
     tensors = Tensors.of(request)
     return [
         [(tensors.parameter[sent.tensor], sent.bytes / BLOCK_BYTES) for sent in window.sent]
-        for window in windows(tensors, Blocks.of(BLOCK_BYTES, COST))
+        for window in credit_windows(tensors, Blocks.of(BLOCK_BYTES, COST))
     ]
 
 
@@ -133,7 +133,7 @@ def test_any_plan_is_sound(request):
 @given(st.one_of(requests(linked=True), hard_requests(max_count=60)), st.integers(16, 100_000))
 def test_windows_are_as_wide_as_the_time_and_no_wider(request, block_bytes):
     tensors, blocks = Tensors.of(request), Blocks.of(block_bytes, request.profile.link)
-    found = windows(tensors, blocks)
+    found = credit_windows(tensors, blocks)
     slack_us = 1e-6 * (1.0 + request.profile.backward_us)
     last_ready_us = tensors.ready_us[tensors.ready_order[-1]]
     taken = [0] * len(tensors.bytes)

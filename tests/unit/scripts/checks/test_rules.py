@@ -97,6 +97,21 @@ def test_a_room_has_few_files(rules: ModuleType, tmp_path: Path, folder: str) ->
     assert findings(rules, tmp_path, f"{folder}/15.txt", "") == said
 
 
+def test_a_class_name_is_there_once(rules: ModuleType, tmp_path: Path) -> None:
+    tests = tmp_path / "tests" / "parallel"
+    tests.mkdir(parents=True)
+    (tests / "test_a.py").write_text("")
+    (tests / "test_b.py").write_text("")
+    assert findings(rules, tmp_path, "deft_horovod/a.py", "class Bar: ...\n") == []
+    assert findings(rules, tmp_path, "scripts/b.py", "class Bar: ...\n") == []
+    assert findings(rules, tmp_path, "deft_horovod/b.py", "class Task: ...\n") == []
+    assert findings(rules, tmp_path, "deft_horovod/x/a.py", "class Task: ...\n") == []
+    said = "class Bar, as in deft_horovod/a.py:1; limit: one class of a name in deft_horovod"
+    inner = "def f():\n    class _Bar: ...\n"
+    found = findings(rules, tmp_path, "deft_horovod/b.py", inner)
+    assert found == [f"deft_horovod/b.py:2: {said}"]
+
+
 def test_a_collection_may_have_more(rules: ModuleType, tmp_path: Path) -> None:
     for number in range(16):
         assert findings(rules, tmp_path, f"docs/studies/benchmarks/{number}.md", "") == []

@@ -8,7 +8,7 @@ from deft_horovod.profile import LinkCost, LinkProfile, Profile
 from deft_horovod.solver.least_stale.greedy import choose_greedily
 from deft_horovod.solver.least_stale.link_time import make_grid
 from deft_horovod.solver.least_stale.options import make_options
-from deft_horovod.solver.least_stale.refine import Search, refine, with_margin
+from deft_horovod.solver.least_stale.refine import DraftSearch, refine, with_margin
 from deft_horovod.solver.messages.blocks import block_up
 from deft_horovod.solver.predict.timeline import simulate
 from deft_horovod.solver.problem import Choice, Limits, problem_of
@@ -20,7 +20,7 @@ from tests.unit.support.planning import make_parameters
 def setting_of(request, limits):
     blocking = block_up(request.parameters, request.profile)
     problem = problem_of(blocking, request.profile, limits, (0,))
-    return Search("mine", blocking, problem, ("horovod",), request.profile)
+    return DraftSearch("mine", blocking, problem, ("horovod",), request.profile)
 
 
 @settings(max_examples=15)
@@ -58,7 +58,7 @@ def two_layers(first_us, second_us, second_ready_us, limits):
     )
     blocking = block_up(parameters, profile, alpha_share=1.0, window_share=4.0)
     problem = problem_of(blocking, profile, limits, (0,))
-    return Search("mine", blocking, problem, ("horovod",), profile)
+    return DraftSearch("mine", blocking, problem, ("horovod",), profile)
 
 
 def test_a_message_in_the_way_of_a_more_urgent_one_leaves_later():
