@@ -30,7 +30,7 @@ void* deft_cuda_event_create(int device) {
 }
 
 int deft_cuda_event_record(int device, void* event, void* stream) {
-  const OnDevice here(device);  // null would be the default stream of whichever is current
+  const OnDevice here(device);  // null would be the default stream of the device that is current
   if (here.result() < 0) return here.result();
   const auto mark = static_cast<cudaEvent_t>(event);
   const auto queue = static_cast<cudaStream_t>(stream);

@@ -6,7 +6,7 @@
 namespace deft_cuda {
 
 // Reads and clears the thread's last error: a code that we return must not surface again in
-// somebody else's cudaGetLastError.
+// another library's cudaGetLastError.
 inline int result_of(cudaError_t error) {
   if (error == cudaSuccess) return 0;
   (void)cudaGetLastError();

@@ -17,7 +17,7 @@ using Allocator = std::function<std::shared_ptr<void>(std::int64_t bytes, std::i
 [[nodiscard]] horovod::common::DataType to_horovod(DType dtype);
 [[nodiscard]] std::int64_t bytes_of(horovod::common::DataType dtype);
 
-// A flat range of memory. `owner` keeps memory alive that belongs to nobody else.
+// A flat range of memory. `owner` keeps the memory alive; null where something else does.
 class FlatTensor final : public horovod::common::Tensor {
  public:
   FlatTensor(void* data, std::int64_t elements, horovod::common::DataType dtype,

@@ -73,7 +73,8 @@ double factor_of(const Message& message) {
 
 bool horovod_has_ended() {
   if (horovod_is_initialized() == 0) return true;
-  // Looked at before the arguments, of which these can never be sent: splits have to be int32.
+  // Horovod looks at its own state before it checks the arguments. These never pass the check,
+  // since splits have to be int32, so nothing is sent.
   static const auto splits =
       std::make_shared<FlatTensor>(nullptr, 1, hvd::DataType::HOROVOD_FLOAT32, nullptr);
   const hvd::Status status =

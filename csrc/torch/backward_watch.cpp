@@ -56,7 +56,7 @@ class Watches {
 
   static std::unique_ptr<at::ObserverContext> before_node(const at::RecordFunction& /*node*/) {
     const int pass = torch::autograd::get_current_graph_task_id();
-    if (pass >= 0) {  // else somebody runs a node without autograd
+    if (pass >= 0) {  // else the node runs outside a backward pass
       all().on_node(pass);
     }
     return nullptr;

@@ -1,7 +1,7 @@
 // Tells when a backward pass begins: before its first node runs, not when its first gradient is
 // there. Autograd announces every node that it runs to the observers of RecordFunction; the first
-// announcement is the beginning, and then nobody listens until the pass is over, as each costs
-// time.
+// announcement is the beginning. The watch then stops listening until the pass is over, because
+// each announcement costs time.
 #pragma once
 
 #include <functional>

@@ -27,8 +27,8 @@ class Gathering {
  public:
   Gathering(const BucketTable& table, std::size_t slots, std::size_t buckets);
 
-  // One more slot of this step has come; what is to be packed now. Each slot comes once a step, and
-  // the next step begins when all have come.
+  // One more slot of this step has come. Returns the slots to pack now. Each slot comes once a
+  // step, and the next step begins when all have come.
   [[nodiscard]] std::vector<Held> add(Held held);
   // Whether it has come and is not packed yet.
   [[nodiscard]] bool holds(std::int32_t slot) const;

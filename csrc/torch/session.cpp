@@ -91,7 +91,7 @@ std::shared_ptr<Session> Session::create(const Plan& plan, std::vector<at::Tenso
 }
 
 void Session::start(std::vector<std::shared_ptr<Link>> links) {
-  // The session outlives its messages: whoever holds a completion holds the arenas through this.
+  // The session outlives its messages: a completion holds the arenas through this.
   const auto factory = [self = weak_from_this()](std::int32_t task, std::int32_t buffer) {
     const auto session = self.lock();
     TORCH_CHECK(session != nullptr, "a message was asked of a session that is gone");

@@ -51,7 +51,8 @@ class Session final : public GradientSink, public std::enable_shared_from_this<S
   // Supplies what autograd did not bring in this step: a gradient that is there without a hook
   // having fired is sent as it is, a missing one as a zero.
   void close_step();
-  // Until all of `dues` are reduced; the index of the first that is not, if time or links fail.
+  // Waits until all of `dues` are reduced. If time or links fail: the index of the first that is
+  // not.
   [[nodiscard]] std::optional<std::size_t> wait(const std::vector<Due>& dues,
                                                 std::chrono::microseconds timeout);
   // Sets p.grad of every parameter whose gradient lies in these generations: to zero where no rank

@@ -212,7 +212,7 @@ def run(options: argparse.Namespace, condition: Condition, folder: Path) -> list
     given = {**vars(options), "rate_mbit": options.rate, "output": str(output)}
     command = jobs.program("scripts.benchmarks.baseline")
     if condition.urgent and not condition.calm:
-        # The cluster refuses it as a rule: who spins at this priority lets nobody else run.
+        # The cluster refuses it by default: a process that spins at this priority stops all others.
         command = ["chrt", "-r", str(cluster.PRIORITY), *command]
     environment = jobs.environment(given, bench.clean_environment())
     words, environment = cluster.job(

@@ -320,7 +320,7 @@ def run_all(waiting: list[Job], all_jobs: int) -> list[str]:
             print(f"FAILED: {problem}")
             problems.append(f"{head.title}: {problem}")
             if not head.options["host_list"] and not cluster.host_count():
-                raise BenchError("somebody has taken the cluster down")
+                raise BenchError("the cluster was taken down meanwhile")
     return problems
 
 

@@ -6,7 +6,7 @@ measured:
 
   step time  steps as they are, back to back; the ratio ours/stock is taken per pair of blocks.
   CPU time   steps of a fixed length with a pause before step(), long enough for everything to
-             arrive: nobody waits, so Horovod's busy waiting is not counted as work. What `alone`
+             arrive: no rank waits, so Horovod's busy waiting is not counted as work. What `alone`
              takes in the same pattern (also the idle cycles of Horovod's thread) is subtracted.
 
 Run it without horovodrun; it starts the job itself.

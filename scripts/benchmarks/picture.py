@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PANEL_INCHES = (3.4, 2.7)
 LEGEND_INCHES = 0.9
-# Ours stand out; Okabe and Ito's colours, which nearly everybody can tell apart.
+# Ours stand out; Okabe and Ito's colours, which nearly all readers can tell apart.
 COLOURS = MappingProxyType({"sync": "#0072b2", "least_stale": "#009e73", "deft": "#d55e00"})
 MARKS = "osv^<>DPXd*hp8"
 

@@ -98,7 +98,7 @@ def profile_of(cell: Cell, link: LinkProfile) -> tuple[tuple[Parameter, ...], Pr
 
 
 def predicted_ms(arm: str, cell: Cell, link: LinkProfile) -> float | None:
-    """None: what this arm does is not simulated."""
+    """None: the simulation does not know this arm."""
     kind = KINDS[arm]
     parameters, profile = profile_of(cell, link)
     if arm == "stock":

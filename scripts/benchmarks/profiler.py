@@ -67,7 +67,7 @@ class Training:
         return time.perf_counter() - clock_s, time.thread_time() - thread_s
 
     def block_s(self, steps: int, measured: bool) -> Seconds:
-        """The mean of so many steps, after one to warm up."""
+        """The mean over the steps, after one more to warm up."""
         from deft_horovod.runtime.measure.observer import Observer
         from deft_horovod.runtime.measure.profiler import Profiler
 

@@ -106,7 +106,7 @@ def require_tools() -> None:
 
 @contextlib.contextmanager
 def claimed() -> Iterator[None]:
-    """Nobody else makes, changes or uses a cluster meanwhile."""
+    """No other process makes, changes or uses a cluster meanwhile."""
     with socket.socket(socket.AF_UNIX) as owner:
         try:
             owner.bind(IN_USE)

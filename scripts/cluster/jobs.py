@@ -55,8 +55,8 @@ def horovodrun(ranks: int, command: Sequence[str], host_list: str | None = None)
 
 
 def exit_on_sigterm() -> None:
-    """So that what is to be cleaned up is. The signal may come twice (`timeout` sends it to a whole
-    group), and the second must not interrupt the cleaning."""
+    """SIGTERM ends the script as an exception does, so it cleans up. The signal may come twice
+    (`timeout` sends it to a whole group), and the second must not interrupt the cleaning."""
 
     def leave(number: int, _: object) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -66,7 +66,7 @@ def exit_on_sigterm() -> None:
 
 
 def end_with_parent() -> None:
-    """For a new process: its end is asked for when the thread that starts it is gone."""
+    """For a new process: the kernel sends it SIGTERM when the thread that started it is gone."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
@@ -96,7 +96,7 @@ def stream(
         errors="replace",
         preexec_fn=end_with_parent,  # noqa: PLW1509  (one call into the kernel, no locks)
     )
-    # Read aside: whoever inherits the pipe and outlives the job would keep a reader here for ever.
+    # In a thread: a process that inherits the pipe and outlives the job would block a reader here.
     reader = threading.Thread(target=_relay, args=(job.stdout or (), on_line), daemon=True)
     reader.start()
     try:

@@ -128,7 +128,7 @@ def run_all_fatal(seeds: Sequence[int], in_time: Callable[[], bool]) -> Iterator
 
 
 def say(record: Record, began_s: float, steps: int) -> None:
-    """A line for each; all of what is wrong where something is."""
+    """A line for each; all findings where something is wrong."""
     word = "FAILED" if record["troubles"] else "ok"
     spent_s = time.monotonic() - began_s
     print(f"{spent_s:6.0f} s {steps:6d} steps  {record['form']} {record['seed']} {word}", end="")

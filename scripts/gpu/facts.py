@@ -1,4 +1,4 @@
-"""What the machine of a GPU check is, and what of the tools is missing on it."""
+"""The machine of a GPU check, and the tools that are missing on it."""
 
 from __future__ import annotations
 

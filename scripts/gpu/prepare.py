@@ -64,7 +64,7 @@ def download(packages: list[str], folder: Path) -> list[Path]:
 
 
 def pack_tightly(source: Path, target: Path) -> None:
-    """The same wheel: its record is of what is in it, not of how that is packed."""
+    """The same wheel: its record covers the files in it, not how they are packed."""
     with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w", zipfile.ZIP_LZMA) as new:
         for entry in old.infolist():
             copied = zipfile.ZipInfo(entry.filename, entry.date_time)

@@ -105,7 +105,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def report(headline: str, **numbers: Any) -> None:
-    """What a stage's program found; printed where nobody asked for a file."""
+    """What a stage's program found; printed where the caller asked for no file."""
     text = json.dumps({"headline": headline, "numbers": numbers}, default=str)
     path = os.environ.get(RESULT_VARIABLE)
     if path:

@@ -61,7 +61,7 @@ def due(stages: Sequence[Stage], results: Results, again: Collection[str]) -> li
     needed: set[str] = set()
     for stage in reversed(stages):
         status = results.outcomes[stage.name].status if results.has(stage.name) else ""
-        # What a build had made when it was stopped is still there: it goes on from there.
+        # A build that was stopped goes on from the files that it had made.
         unfinished = status == TIMED_OUT and stage.makes is not None
         anew = not status or unfinished or stage.name in again
         passed = status == PASSED
@@ -175,7 +175,7 @@ def marked(mark: str) -> list[int]:
     wanted = f"{MARK}={mark}".encode()
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile, or is somebody else's
+        with contextlib.suppress(OSError):  # it has ended meanwhile, or belongs to another user
             if wanted in (folder / "environ").read_bytes().split(b"\0"):
                 found.append(int(folder.name))
     return found

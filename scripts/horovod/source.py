@@ -1,7 +1,7 @@
 """Horovod's source tree, fetched once, kept in the cache folder, and checked before each use.
 
-The published wheel ships no header, so whoever compiles against Horovod needs the source of exactly
-the installed version. Usage: horovod_source.py --version 0.28.1 [--sdist PATH]; prints the folder.
+The published wheel ships no header, so compiling against Horovod takes the source of exactly the
+installed version. Usage: horovod_source.py --version 0.28.1 [--sdist PATH]; prints the folder.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ISOLATION_VARIABLES = ("PYTHONPATH", "PYTHONNOUSERSITE")
 
 
 class SourceError(RuntimeError):
-    """The source tree cannot be had; the message says why and what to do."""
+    """There is no source tree; the message says why and what to do."""
 
 
 def cache_folder() -> Path:
@@ -62,7 +62,7 @@ def record_of(kept: Path) -> Path:
 
 
 def write_record(kept: Path) -> None:
-    """Whoever uses it later finds out whether it is still what was made now."""
+    """So that a later use can tell whether the tree is still what was made now."""
     record_of(kept).write_text(f"{digest(kept)}\n", encoding="ascii")
 
 

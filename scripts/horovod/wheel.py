@@ -192,7 +192,7 @@ def missing_tools(mpi: bool) -> list[str]:
 
 
 def installed_record() -> str | None:
-    """The key of the installed Horovod; "" if somebody else built it; None if there is none."""
+    """The key of the installed Horovod; "" if it was built elsewhere; None if there is none."""
     folder = package_folder("horovod")
     if folder is None:
         return None

@@ -33,7 +33,7 @@ struct PackTarget {
   bool accumulate = false;  // add to what earlier steps of this generation left there
 };
 
-// One generation that somebody waits for, for error messages.
+// What a caller waits for, in the words of an error message.
 struct Pending {
   std::int32_t bucket = 0;
   std::int64_t first_step = 0;  // absolute
@@ -84,8 +84,8 @@ class Executor : public std::enable_shared_from_this<Executor> {
   // call throws ExecutorError.
   void slot_ready(std::int32_t slot);
   [[nodiscard]] bool slot_collected(std::int32_t slot) const;
-  // What is due at the boundary of the current step and was not released, in plan order. Every
-  // slot must have been collected.
+  // The generations that are due at the boundary of the current step and were not released, in
+  // plan order. Every slot must have been collected.
   [[nodiscard]] std::vector<Due> due() const;
   // Closes the step: the next forward window opens, buffers of the next step are chosen. Every
   // slot must have been collected, every ungated due generation must be reduced.
@@ -95,26 +95,26 @@ class Executor : public std::enable_shared_from_this<Executor> {
 
   // --- leaving the cycle and coming back -----------------------------------------------------
   // No further step comes: generations that have begun are complete as they are, every window is
-  // open. Between steps only. What is alive then can be waited for and released.
+  // open. Between steps only. The caller can then wait for what is alive and release it.
   void flush();
-  // Continues the cycle at an absolute step, as if all steps before it had run and everything that
-  // may leave by its forward window had arrived. Before anything else is called.
+  // Continues the cycle at an absolute step: all steps before it count as run, and all messages
+  // that may leave by its forward window as arrived. Must be the first call.
   void resume_at(std::int64_t step);
   // Generations that have begun and were not released, in the order in which they are applied. The
   // last step of one that is not complete is the latest that it holds.
   [[nodiscard]] std::vector<Due> alive() const;
 
   // --- waiting ------------------------------------------------------------------------------
-  // Until the generation is reduced, the executor failed, or the time is over. Callers wait in
-  // short slices to stay interruptible.
+  // Returns when the generation is reduced, the executor failed, or the time is over. Callers wait
+  // in short slices to stay interruptible.
   [[nodiscard]] WaitResult wait(const Due& due, std::chrono::microseconds timeout);
-  // Until no message is in flight on any link. Then kFailed if the executor failed, else kDone;
-  // messages that the plan still holds do not count.
+  // Returns when no message is in flight on any link: kFailed if the executor failed, else kDone.
+  // Messages that the plan still holds do not count.
   [[nodiscard]] WaitResult wait_idle(std::chrono::microseconds timeout);
   [[nodiscard]] Pending inspect(const Due& due) const;
 
   // --- ends ---------------------------------------------------------------------------------
-  // Nothing more is sent; whoever waits gets kFailed with this reason. Idempotent.
+  // Nothing more is sent, and every wait returns kFailed with this reason. Idempotent.
   void fail(const std::string& reason, Outcome outcome);
   [[nodiscard]] LinkStatus failure() const;  // ok() while nothing failed
 

@@ -1,7 +1,8 @@
 // Who owns each buffer of each bucket, and how far that generation has come.
 //
 // Instances of a bucket take its buffers in turn. An instance is past once a later one owns its
-// buffer, so old tickets and boundaries are told from current ones by number, never by address.
+// buffer. So a past message or boundary differs from the current one in its number, not in its
+// address.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@ namespace deft {
 enum class Phase : std::uint8_t { kCollecting, kHeld, kInFlight, kReduced, kFailed };
 
 struct GenerationState {
-  std::int64_t number = -1;  // Schedule::number of the owner; -1: nobody yet
+  std::int64_t number = -1;  // Schedule::number of the owner; -1: none yet
   Phase phase = Phase::kReduced;
   bool released = true;
   std::size_t tasks_done = 0;
@@ -28,7 +29,7 @@ class GenerationStates {
  public:
   GenerationStates(const Schedule& schedule, std::size_t buckets, std::int32_t buffers);
 
-  // The state of the buffer that belongs to the instance, whoever owns it now.
+  // The state of the buffer that belongs to the instance, also when another one owns it now.
   [[nodiscard]] const GenerationState& at_buffer_of(Instance instance) const;
   // Null when the instance does not own its buffer (not begun, or past).
   [[nodiscard]] GenerationState* find(Instance instance);

@@ -1,9 +1,9 @@
 // One link's ordered stream of messages: what may leave next, and what is in flight.
 //
-// Not locked: the executor's mutex guards it. `is_draining` is the single-drainer rule: whoever
-// finds it false may send, in a loop that looks again after every message; whoever finds it true
-// goes away, because the drainer will see what he changed. So order on the link needs no lock
-// around send, and a link that completes inside send cannot recurse.
+// Not locked: the executor's mutex guards it. `is_draining` lets one thread send at a
+// time: one that finds it false sends, in a loop that looks again after every message; one that
+// finds it true returns, because that loop will see what it changed. So order on the link needs no
+// lock around send, and a link that completes inside send cannot recurse.
 #pragma once
 
 #include <cstddef>

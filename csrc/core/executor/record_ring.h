@@ -1,4 +1,4 @@
-// The latest finished messages; older ones are overwritten, so that nobody has to collect them.
+// The latest finished messages; older ones are overwritten, so callers need not collect them.
 #pragma once
 
 #include <cstddef>

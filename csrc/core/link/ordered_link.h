@@ -1,8 +1,8 @@
 // A link whose messages travel in the order in which they are handed over.
 //
 // Horovod runs what it finds waiting in the order in which it first met the names (the bits of its
-// response cache), whatever was handed over first. So a message that would overtake one in flight
-// is held back until that one has arrived; whoever is new comes last by itself.
+// response cache), not in that of handing over. So this link holds a message back that would
+// overtake one in flight, until that one has arrived. One with a new name comes last by itself.
 #pragma once
 
 #include <memory>

@@ -23,7 +23,7 @@ class SerialWorker {
 
   // Never blocks. A job must not throw.
   void post(std::function<void()> job);
-  // Until every job has been run and destroyed; false when the time is over before that.
+  // Waits until every job has been run and destroyed; false when the time is over before that.
   [[nodiscard]] bool wait_idle(std::chrono::microseconds timeout) const;
 
  private:

@@ -16,7 +16,7 @@ struct Launch {
   Range range;
 };
 
-// Rows of a table of so many bytes.
+// The rows that a table of this size in bytes has.
 [[nodiscard]] constexpr std::int64_t rows_within(int arrays, std::size_t bytes) {
   const std::size_t row_bytes =
       sizeof(Row<1>) + sizeof(void*) * static_cast<std::size_t>(arrays - 1);

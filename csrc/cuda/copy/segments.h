@@ -2,7 +2,7 @@
 // every step. A segment is one run in two to four arrays of equal length (a gradient and its place
 // in a bucket, say). Host code only: the same in builds with and without nvcc.
 //
-// Not thread-safe: whoever sets addresses while another thread launches makes a mixture. A launch
+// Not thread-safe: a launch while another thread sets addresses mixes old and new ones. A launch
 // copies the table, so addresses may be set again as soon as it returns.
 #pragma once
 

@@ -1,9 +1,8 @@
 // The second link: messages over a process group of torch.distributed, beside Horovod's queue.
 //
 // A process group matches messages by their order alone, so all ranks send the same messages, of
-// the same sizes, in the same order on this link: the plan says so. Nobody else may use its group,
-// as that would take part in the count, and would keep connections open that a failure has to
-// close.
+// the same sizes, in the same order on this link: the plan says so. Nothing else may use its
+// group: that would disturb the order, and keep connections open that a failure has to close.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
@@ -40,7 +39,7 @@ class C10dLink final : public Link {
   C10dLink(c10::intrusive_ptr<c10d::Backend> group, C10dLinkOptions options);
 
   void send(Message message, Completion done) override;
-  // Until nothing is in flight; false when the time is over before that.
+  // Waits until nothing is in flight; false when the time is over before that.
   [[nodiscard]] bool wait_idle(std::chrono::microseconds timeout) const;
 
  private:

@@ -39,8 +39,8 @@ class Arena {
 
   void write_header(std::size_t slot, const Header& header);
   [[nodiscard]] Header read_header(std::size_t slot) const;
-  // All of these in one copy. What a device still computes is not waited for: the link has said
-  // that the messages have arrived, and nobody else writes here.
+  // All of these in one copy. It does not wait for what a device still computes: the link has said
+  // that the messages have arrived, and nothing else writes here.
   [[nodiscard]] std::vector<Header> read_headers(const std::vector<std::size_t>& slots) const;
   // The header of a slot, and one that says this, to be packed there like a gradient.
   [[nodiscard]] const at::Tensor& header(std::size_t slot) const { return headers_[slot]; }

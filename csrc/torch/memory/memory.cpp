@@ -58,7 +58,8 @@ Allocator torch_allocator() {
     const at::Device where = device_at(device);
     const auto tensor =
         std::make_shared<at::Tensor>(at::empty({bytes}, at::device(where).dtype(at::kByte)));
-    // Who had the memory before may still be at work on this stream; Horovod's knows nothing of it.
+    // This stream may still work on what the memory held before, and Horovod's stream does not wait
+    // for it.
     if (device >= 0) {
       c10::impl::VirtualGuardImpl(where.type()).getStream(where).synchronize();
     }

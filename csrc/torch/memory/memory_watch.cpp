@@ -10,7 +10,7 @@ namespace deft {
 
 namespace {
 
-// Those that were begun on this thread, some of which may have ended.
+// The watches that were begun on this thread. Some of them may have ended.
 std::vector<std::weak_ptr<MemoryWatch>>& watches_of_this_thread() {
   static thread_local std::vector<std::weak_ptr<MemoryWatch>> watches;
   return watches;

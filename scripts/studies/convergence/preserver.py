@@ -63,7 +63,7 @@ class Trial:
 
 
 def late_share(task: str, parts: int) -> float:
-    """Of the bytes, of the first so many parts."""
+    """The share of the bytes that the first `parts` have."""
     if parts < 0:
         return 1.0
     named = [(name, p.numel()) for name, p in TASKS[task].model().named_parameters()]

@@ -22,7 +22,7 @@ OURS = "ours"  # the source of what this project derives or assumes
 
 @dataclass(frozen=True)
 class Fact:
-    """A number, and why anybody should believe it."""
+    """A number, and the reason to believe it."""
 
     name: str
     value: float

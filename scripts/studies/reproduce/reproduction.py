@@ -114,7 +114,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Network:
-    """So many ranks, and what a message between `measured_ranks` of them costs."""
+    """A number of ranks, and what a message between `measured_ranks` of them costs."""
 
     name: str
     title: str

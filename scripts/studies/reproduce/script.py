@@ -17,7 +17,7 @@ from scripts.studies.reproduce.reproduction import Arm, Job, Network, cells, gai
 
 FOLDER = ROOT / "docs" / "studies" / "reproduced"
 STAND_IN = "another policy, for comparison"
-CLOSE = 0.10  # of a published figure; nearer than that nobody should expect to be
+CLOSE = 0.10  # of a published figure; no simulation should be expected to come closer
 
 Cells = Sequence[Mapping[str, Any]]
 Claim = dict[str, str]
