@@ -1,6 +1,5 @@
 """Where things are, whatever folder a test is in."""
 
-from pathlib import Path
-from typing import Final
+from scripts.places import ROOT
 
-ROOT: Final = Path(__file__).resolve().parents[1]
+__all__ = ["ROOT"]

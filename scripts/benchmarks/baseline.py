@@ -244,7 +244,7 @@ def main(arguments: list[str]) -> int:
                 print(*lines(CONDITIONS[name], rounds), sep="\n", flush=True)
                 flattered += [name] * flatters(rounds)
     except (bench.BenchError, cluster.ClusterError) as error:
-        print(f"bench_baseline: {error}", file=sys.stderr)
+        print(f"benchmarks.baseline: {error}", file=sys.stderr)
         return cluster.CANNOT
     found = f"MISSED ({', '.join(flattered)})" if flattered else "met"
     print(f"\ntarget: nothing above {LIMIT:g} of stock Horovod: {found}")

@@ -330,7 +330,8 @@ def measure(options: argparse.Namespace, all_jobs: list[Job]) -> list[str]:
     if not waiting:
         return []
     if len(waiting) < len(all_jobs):
-        print(f"bench: {len(all_jobs) - len(waiting)} of {len(all_jobs)} runs are there already")
+        there = len(all_jobs) - len(waiting)
+        print(f"benchmarks.cluster: {there} of {len(all_jobs)} runs are there already")
     if options.host_list:
         return run_all(waiting, len(all_jobs))
     with cluster.standing(max(options.hosts), options.rate, options.second_rate):
@@ -347,20 +348,20 @@ def main(arguments: list[str]) -> int:
         problems = [] if options.only_report else measure(options, all_jobs)
         done = [json.loads(job.path.read_text(encoding="utf-8")) for job in all_jobs if job.done()]
     except (BenchError, cluster.ClusterError) as error:
-        print(f"bench: {error}", file=sys.stderr)
+        print(f"benchmarks.cluster: {error}", file=sys.stderr)
         return cluster.CANNOT
     except KeyboardInterrupt:
-        print("\nbench: stopped; the same command goes on from here")
+        print("\nbenchmarks.cluster: stopped; the same command goes on from here")
         return 130
     if not done:
-        print("bench: nothing was measured", file=sys.stderr)
+        print("benchmarks.cluster: nothing was measured", file=sys.stderr)
         return 1
     words = [word for word in arguments if word not in ("--fresh", "--only-report")]
     command = shlex.join(["sudo", ".venv/bin/python", "-m", "scripts.benchmarks.cluster", *words])
     path = bench_report.write(done, options.name, command, options.report)
-    print(f"bench: wrote {path}")
+    print(f"benchmarks.cluster: wrote {path}")
     for problem in problems:
-        print(f"bench: FAILED: {problem}", file=sys.stderr)
+        print(f"benchmarks.cluster: FAILED: {problem}", file=sys.stderr)
     return 1 if problems else 0
 
 

@@ -77,7 +77,7 @@ class Training:
         times_s = [self.step_s(observer, profiler) for _ in range(steps)]
         observer.detach()
         if profiler is not None and not profiler.complete:
-            raise SystemExit("bench_profiler: the profiler did not see every step")
+            raise SystemExit("benchmarks.profiler: the profiler did not see every step")
         clock_s, thread_s = (mean(column) for column in zip(*times_s, strict=True))
         return clock_s, thread_s
 

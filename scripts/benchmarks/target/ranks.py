@@ -130,7 +130,7 @@ def train(options: dict[str, Any], rank: int, barrier: Callable[[], None]) -> di
 def main() -> int:
     options = jobs.given_options()
     if options is None:
-        print("ranks: started by scripts.benchmarks.target.run", file=sys.stderr)
+        print("benchmarks.target.ranks: started by scripts.benchmarks.target.run", file=sys.stderr)
         return 2
     import horovod.torch as stock
 

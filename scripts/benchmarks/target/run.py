@@ -121,21 +121,22 @@ def main(arguments: list[str]) -> int:
         problems = run_all(waiting) if waiting else []
         done = [json.loads(job.path.read_text("utf-8")) for job in all_jobs if job.done()]
     except (bench.BenchError, cluster.ClusterError) as error:
-        print(f"bench_target: {error}", file=sys.stderr)
+        print(f"benchmarks.target.run: {error}", file=sys.stderr)
         return cluster.CANNOT
     except KeyboardInterrupt:
-        print("\nbench_target: stopped; the same command goes on from here")
+        print("\nbenchmarks.target.run: stopped; the same command goes on from here")
         return 130
     if not done:
-        print("bench_target: nothing was measured", file=sys.stderr)
+        print("benchmarks.target.run: nothing was measured", file=sys.stderr)
         return 1
     words = [word for word in arguments if word != "--only-report"]
     command = shlex.join(
         ["sudo", ".venv/bin/python", "-m", "scripts.benchmarks.target.run", *words]
     )
-    print(f"bench_target: wrote {target_report.write(done, options.name, command, options.report)}")
+    path = target_report.write(done, options.name, command, options.report)
+    print(f"benchmarks.target.run: wrote {path}")
     for problem in problems:
-        print(f"bench_target: FAILED: {problem}", file=sys.stderr)
+        print(f"benchmarks.target.run: FAILED: {problem}", file=sys.stderr)
     return 1 if problems else 0
 
 

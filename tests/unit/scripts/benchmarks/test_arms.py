@@ -1,21 +1,22 @@
 """The arms of the benchmark: valid options, and warmed up until their plan stays."""
 
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
 
 from deft_horovod.config import POLICIES, Config
+from scripts.benchmarks import arms
 
 
 @pytest.mark.parametrize("size_bytes", [1_000, 12_000_000, 600_000_000])
-def test_options_are_valid_for_models_of_any_size(arms: ModuleType, size_bytes: int) -> None:
+def test_options_are_valid_for_models_of_any_size(size_bytes: int) -> None:
     for kind in arms.KINDS.values():
         if kind.policy is not None:
             assert kind.policy in POLICIES
             Config.load({**arms.QUICK_PLAN, **kind.config(size_bytes)}, kind.policy, environ={})
 
 
-def test_late_arms_fill_the_pipeline_and_measure_whole_periods(arms: ModuleType) -> None:
+def test_late_arms_fill_the_pipeline_and_measure_whole_periods() -> None:
     for name in ("deft", "least_stale"):
         kind = arms.KINDS[name]
         longest = arms.DELAYED["max_merge"]
@@ -23,9 +24,7 @@ def test_late_arms_fill_the_pipeline_and_measure_whole_periods(arms: ModuleType)
         assert kind.measured_steps % longest == 0
 
 
-def test_what_cannot_run_is_named_with_the_reason(
-    arms: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_run_is_named_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deft_horovod.policies.registry", lambda: {"bucket": None, "deft": None})
     names, missing = arms.available(["alone", "stock", "bucket", "priority", "deft_two"], False)
     assert names == ["alone", "stock", "bucket"]
@@ -58,21 +57,21 @@ class Optimizer:
         return {"phase": self.now[0], "plan": self.now[1]}
 
 
-def arm_of(arms: ModuleType, name: str, optimizer: Optimizer) -> object:
+def arm_of(name: str, optimizer: Optimizer) -> object:
     loss = SimpleNamespace(backward=lambda: None)
     return arms.Arm(name, arms.KINDS[name], None, lambda: loss, optimizer)
 
 
-def test_warms_up_until_the_plan_stays(arms: ModuleType) -> None:
+def test_warms_up_until_the_plan_stays() -> None:
     optimizer = Optimizer({5: ("settled", "a"), 9: ("settled", "b")})
-    arm_of(arms, "deft", optimizer).warm_up()
+    arm_of("deft", optimizer).warm_up()
     assert (optimizer.steps, optimizer.flushed) == (6, 1)
     late = Optimizer({9: ("settled", "b")})
-    arm_of(arms, "deft", late).warm_up()
+    arm_of("deft", late).warm_up()
     assert late.steps == 10
 
 
-def test_gives_up_warming_what_never_settles(arms: ModuleType) -> None:
+def test_gives_up_warming_what_never_settles() -> None:
     optimizer = Optimizer({})
-    arm_of(arms, "deft", optimizer).warm_up()
+    arm_of("deft", optimizer).warm_up()
     assert optimizer.steps == arms.MOST_WARM_UP_STEPS

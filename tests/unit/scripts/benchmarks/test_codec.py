@@ -1,8 +1,7 @@
 import pytest
 
-from tests.unit.scripts.conftest import load_script
+from scripts.benchmarks import codec as bench
 
-bench = load_script("scripts.benchmarks.codec")
 SMALL = ["--rounds", "1", "--sizes", "4096", "--formats", "int8", "f32", "--kinds", "portable"]
 
 

@@ -1,8 +1,8 @@
 """How the overhead benchmark turns samples into verdicts."""
 
-from types import ModuleType
-
 import pytest
+
+from scripts.benchmarks import overhead
 
 
 def raw(blocks: int, stock_s: float, ours_s: float) -> dict:
@@ -23,7 +23,7 @@ def raw(blocks: int, stock_s: float, ours_s: float) -> dict:
 @pytest.mark.parametrize(
     ("ours_s", "cpu", "step"), [(0.003, True, True), (0.0081, False, True), (0.012, False, False)]
 )
-def test_targets(overhead: ModuleType, ours_s: float, cpu: bool, step: bool) -> None:
+def test_targets(ours_s: float, cpu: bool, step: bool) -> None:
     options = overhead.parse(["--blocks", "3"])
     summary = overhead.summarise(raw(3, 0.011, ours_s), options)
     assert summary["targets"] == {"cpu": cpu, "step": step}

@@ -1,9 +1,8 @@
 """What the picture of a report shows."""
 
-from types import ModuleType
-
 import pytest
 
+from scripts.benchmarks import picture as bench_picture
 from tests.unit.scripts.benchmarks.test_rivals import FULL, cell
 
 pytest.importorskip("matplotlib")
@@ -13,7 +12,7 @@ def lines(axes) -> dict[str, list[float]]:
     return {line.get_label(): list(line.get_ydata()) for line in axes.get_lines()}
 
 
-def test_a_panel_for_each_model_and_number_of_hosts(bench_picture: ModuleType) -> None:
+def test_a_panel_for_each_model_and_number_of_hosts() -> None:
     cells = [
         {**cell(**FULL), "hosts": hosts, "profile": profile, "ccr": ccr}
         for hosts in (2, 4)
@@ -36,7 +35,7 @@ def test_a_panel_for_each_model_and_number_of_hosts(bench_picture: ModuleType) -
     assert "usbyte" not in below
 
 
-def test_cells_without_stock_horovod_are_left_out(bench_picture: ModuleType) -> None:
+def test_cells_without_stock_horovod_are_left_out() -> None:
     rest = {name: ms for name, ms in FULL.items() if name != "stock"}
     figure = bench_picture.draw([cell(**FULL), {**cell(**rest), "hosts": 4}])
     assert len(figure.axes) == 2

@@ -2,15 +2,16 @@
 
 import json
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+
+from scripts.benchmarks import profiler as bench_profiler
 
 SMALL = ["--layers", "3", "--width", "8", "--batch", "4", "--blocks", "3", "--steps", "4"]
 
 
 def test_it_measures_both_kinds_of_blocks(
-    bench_profiler: ModuleType, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     output = tmp_path / "out.json"
     bench_profiler.main([*SMALL, "--output", str(output)])
@@ -26,7 +27,6 @@ def test_it_measures_both_kinds_of_blocks(
     ("measured_s", "strict", "status"), [(1.5, True, 1), (1.5, False, 0), (1.01, True, 0)]
 )
 def test_targets(
-    bench_profiler: ModuleType,
     monkeypatch: pytest.MonkeyPatch,
     measured_s: float,
     strict: bool,

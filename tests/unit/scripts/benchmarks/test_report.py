@@ -2,10 +2,11 @@
 
 import json
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+
+from scripts.benchmarks import report
 
 OPTIONS = {
     "hosts": 2,
@@ -65,11 +66,11 @@ def one_run(deft_ms: float = 202.0) -> dict[str, Any]:
     )
 
 
-def test_a_round_is_the_mean_of_its_steps_on_the_slowest_rank(report: ModuleType) -> None:
+def test_a_round_is_the_mean_of_its_steps_on_the_slowest_rank() -> None:
     assert report.rounds_ms(one_run(), "stock") == [280.0]
 
 
-def test_ratios_and_spread_over_process_runs(report: ModuleType) -> None:
+def test_ratios_and_spread_over_process_runs() -> None:
     (cell,) = report.summarise([one_run(202.0), one_run(206.0), one_run(204.0)])
     deft = cell["arms"]["deft"]
     assert deft["step_ms"] == {"median": 204.0, "min": 202.0, "max": 206.0}
@@ -84,7 +85,7 @@ def test_ratios_and_spread_over_process_runs(report: ModuleType) -> None:
     assert deft["staleness"] == ["delay 1 60 %, gated 30 %, delay 1 x2 10 %"]
 
 
-def test_a_run_without_prediction_is_tolerated(report: ModuleType) -> None:
+def test_a_run_without_prediction_is_tolerated() -> None:
     run = one_run()
     run["arms"]["deft"]["stats"]["prediction"] = None
     (cell,) = report.summarise([run])
@@ -92,7 +93,7 @@ def test_a_run_without_prediction_is_tolerated(report: ModuleType) -> None:
     assert "| deft | 202.0 |" in report.details(cell)
 
 
-def test_the_best_setting_may_be_the_default(report: ModuleType) -> None:
+def test_the_best_setting_may_be_the_default() -> None:
     for stock_ms, best in (
         (275.0, "fusion: 0.125 of the model, cycle: 1 ms"),
         (290.0, "as it comes"),
@@ -104,7 +105,7 @@ def test_the_best_setting_may_be_the_default(report: ModuleType) -> None:
         assert cell["tuned"]["step_ms"] == min(stock_ms, 280.0)
 
 
-def test_targets_met_and_missed(report: ModuleType) -> None:
+def test_targets_met_and_missed() -> None:
     (cell,) = report.summarise([one_run(202.0)])
     assert report.targets([cell]) == "1 of 1 targets are met."
     (cell,) = report.summarise([one_run(210.0)])
@@ -113,7 +114,7 @@ def test_targets_met_and_missed(report: ModuleType) -> None:
     assert "| 2 | vgg19 | 1 | deft | step / compute <= 1.02 | 1.050 |" in text
 
 
-def test_two_links_have_to_do_without_merging(report: ModuleType) -> None:
+def test_two_links_have_to_do_without_merging() -> None:
     run = one_run()
     run["arms"]["deft_two"] = run["arms"].pop("deft")
     (cell,) = report.summarise([run])
@@ -123,14 +124,14 @@ def test_two_links_have_to_do_without_merging(report: ModuleType) -> None:
     assert report.targets([cell]) == "0 of 0 targets are met."
 
 
-def test_slow_networks_have_a_target_of_their_own(report: ModuleType) -> None:
+def test_slow_networks_have_a_target_of_their_own() -> None:
     run = one_run(208.0)
     run["options"]["ccr"] = 4.0
     (cell,) = report.summarise([run])
     assert report.targets([cell]) == "1 of 1 targets are met."
 
 
-def test_both_files_hold_the_numbers(report: ModuleType, tmp_path: Path) -> None:
+def test_both_files_hold_the_numbers(tmp_path: Path) -> None:
     runs = [one_run(), result({"alone": [[200.0]], "stock": [[210.0]]}, ccr=0.25)]
     path = report.write(runs, "name", "the command", tmp_path)
     text = path.read_text()

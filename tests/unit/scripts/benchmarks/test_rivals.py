@@ -1,9 +1,10 @@
 """Who is the best, and by how much."""
 
-from types import ModuleType
 from typing import Any
 
 import pytest
+
+from scripts.benchmarks import rivals
 
 
 def cell(**steps_ms: float) -> dict[str, Any]:
@@ -26,7 +27,7 @@ FULL = {
 }
 
 
-def test_exact_ones_are_compared_with_exact_ones(rivals: ModuleType) -> None:
+def test_exact_ones_are_compared_with_exact_ones() -> None:
     one = cell(**FULL)
     assert rivals.best(one, rivals.EXACT) == "usbyte"
     assert rivals.best(one, (*rivals.EXACT, *rivals.INEXACT)) == "covap"
@@ -34,7 +35,7 @@ def test_exact_ones_are_compared_with_exact_ones(rivals: ModuleType) -> None:
     assert rivals.of_best(one, "deft") == pytest.approx(200 / 210)
 
 
-def test_a_row_names_the_best_and_says_how_much_faster_deft_is(rivals: ModuleType) -> None:
+def test_a_row_names_the_best_and_says_how_much_faster_deft_is() -> None:
     (row,) = rivals.rows([cell(**FULL)])
     assert len(row) == len(rivals.HEAD)
     assert row[:3] == ["2", "vgg19", "1"]
@@ -42,19 +43,19 @@ def test_a_row_names_the_best_and_says_how_much_faster_deft_is(rivals: ModuleTyp
     assert row[8:] == ["+25%", "+20%"]
 
 
-def test_a_faster_rival_stays_in_the_table(rivals: ModuleType) -> None:
+def test_a_faster_rival_stays_in_the_table() -> None:
     (row,) = rivals.rows([cell(**{**FULL, "usbyte": 190.0})])
     assert row[3] == row[5] == "usbyte 0.95"
     assert row[9] == "-5%"
 
 
-def test_without_published_schedulers_there_is_nothing_to_say(rivals: ModuleType) -> None:
+def test_without_published_schedulers_there_is_nothing_to_say() -> None:
     plain = cell(stock=280.0, ddp=270.0, sync=230.0, deft=200.0)
     assert rivals.rows([plain]) == []
     assert rivals.of_best(plain, "deft") is None
     assert rivals.of_best_exact(plain, "sync") is None
 
 
-def test_what_did_not_take_part_leaves_a_gap(rivals: ModuleType) -> None:
+def test_what_did_not_take_part_leaves_a_gap() -> None:
     (row,) = rivals.rows([cell(stock=280.0, p3=250.0, deft=200.0)])
     assert row[3:] == ["p3 1.25", "", "p3 1.25", "", "1.00", "", ""]

@@ -1,8 +1,6 @@
 import json
 
-from tests.unit.scripts.conftest import load_script
-
-bench = load_script("scripts.benchmarks.solver")
+from scripts.benchmarks import solver as bench
 
 
 def test_it_prints_a_row_for_each_load_and_writes_them(tmp_path, capsys):

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+
+from scripts.checks import cubins as cubin_report
 
 # As ptxas of CUDA 13.0 (V13.0.88) printed it, for two kernels on two architectures.
 TEXT = """\
@@ -30,7 +31,7 @@ ptxas info    : Compile time = 96.849 ms
 """
 
 
-def test_every_kernel_is_read(cubin_report: ModuleType) -> None:
+def test_every_kernel_is_read() -> None:
     small, total = cubin_report.parse(TEXT)
     assert (small.name, small.architecture, small.registers) == ("_Z5smallPf", "sm_80", 8)
     assert (small.shared_bytes, small.stack_bytes, small.spilled_bytes) == (0, 0, 0)
@@ -39,7 +40,7 @@ def test_every_kernel_is_read(cubin_report: ModuleType) -> None:
     assert (big.stack_bytes, big.spilled_bytes) == (568, 1476 + 1504)
 
 
-def test_a_spill_is_an_error_and_named(cubin_report: ModuleType) -> None:
+def test_a_spill_is_an_error_and_named() -> None:
     fine = cubin_report.parse(TEXT)
     assert cubin_report.verdict(fine) == (
         0,
@@ -50,18 +51,18 @@ def test_a_spill_is_an_error_and_named(cubin_report: ModuleType) -> None:
     assert "1 of 3 kernels spill, the most 2980 bytes: _Z3bigPf (sm_90)" in why
 
 
-def test_no_kernel_is_no_proof(cubin_report: ModuleType) -> None:
+def test_no_kernel_is_no_proof() -> None:
     status, why = cubin_report.verdict(cubin_report.parse("nvcc warning : something else"))
     assert status == 2
     assert "expected those of csrc/cuda" in why
 
 
-def test_a_kernel_without_its_numbers_is_an_error(cubin_report: ModuleType) -> None:
+def test_a_kernel_without_its_numbers_is_an_error() -> None:
     with pytest.raises(ValueError, match="_Z5smallPf"):
         cubin_report.parse("Compiling entry function '_Z5smallPf' for 'sm_80'\n")
 
 
-def test_the_table_has_a_row_for_each(cubin_report: ModuleType) -> None:
+def test_the_table_has_a_row_for_each() -> None:
     rows = cubin_report.table(cubin_report.parse(TEXT + SPILLS)).splitlines()
     assert len(rows) == 4
     assert rows[2].split() == ["sm_80", "64", "320", "0", "0", "_Z3sumPf"]
@@ -79,7 +80,6 @@ def fake_nvcc(tmp_path: Path) -> Callable[[str, int], str]:
 
 
 def test_what_the_process_ends_with(
-    cubin_report: ModuleType,
     fake_nvcc: Callable[[str, int], str],
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
+from scripts.checks import rules
 from tests.places import ROOT
 
 SCRIPTS = ROOT / "scripts"
@@ -20,7 +20,7 @@ WIDE_FUNCTION = "def f(a, b, c, d, e, g, h, i, j):{marker}\n    pass\n"
 LONG_CPP = 'int f(int a) {\n  // } "\n  const char* s = "}";\n' + "  a++;\n" * 58 + "}\n"
 
 
-def findings(rules: ModuleType, root: Path, name: str, text: str) -> list[str]:
+def findings(root: Path, name: str, text: str) -> list[str]:
     path = root / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
@@ -49,8 +49,8 @@ def findings(rules: ModuleType, root: Path, name: str, text: str) -> list[str]:
         ("scripts/a.py", "def f(:\n", "scripts/a.py:1: does not parse"),
     ],
 )
-def test_finds(rules: ModuleType, tmp_path: Path, name: str, text: str, expected: str) -> None:
-    assert expected in "\n".join(findings(rules, tmp_path, name, text))
+def test_finds(tmp_path: Path, name: str, text: str, expected: str) -> None:
+    assert expected in "\n".join(findings(tmp_path, name, text))
 
 
 @pytest.mark.parametrize(
@@ -69,52 +69,52 @@ def test_finds(rules: ModuleType, tmp_path: Path, name: str, text: str, expected
         ("tests/a.py", "import os\nos.environ['A']\n"),
     ],
 )
-def test_lets_pass(rules: ModuleType, tmp_path: Path, name: str, text: str) -> None:
-    assert findings(rules, tmp_path, name, text) == []
+def test_lets_pass(tmp_path: Path, name: str, text: str) -> None:
+    assert findings(tmp_path, name, text) == []
 
 
-def test_same_named_test_satisfies(rules: ModuleType, tmp_path: Path) -> None:
+def test_same_named_test_satisfies(tmp_path: Path) -> None:
     test = tmp_path / "tests" / "parallel" / "test_main.py"
     test.parent.mkdir(parents=True)
     test.write_text("")
-    assert findings(rules, tmp_path, "deft_horovod/__main__.py", "A = 1\n") == []
+    assert findings(tmp_path, "deft_horovod/__main__.py", "A = 1\n") == []
 
 
-def test_a_test_elsewhere_does_not(rules: ModuleType, tmp_path: Path) -> None:
+def test_a_test_elsewhere_does_not(tmp_path: Path) -> None:
     test = tmp_path / "tests" / "unit" / "y" / "test_plan.py"
     test.parent.mkdir(parents=True)
     test.write_text("")
-    (found,) = findings(rules, tmp_path, "deft_horovod/x/plan.py", "A = 1\n")
+    (found,) = findings(tmp_path, "deft_horovod/x/plan.py", "A = 1\n")
     assert "module without a test" in found
 
 
 @pytest.mark.parametrize("folder", ["csrc/core", "docs/guide", "tests/unit/plan"])
-def test_a_room_has_few_files(rules: ModuleType, tmp_path: Path, folder: str) -> None:
+def test_a_room_has_few_files(tmp_path: Path, folder: str) -> None:
     for number in range(15):
-        assert findings(rules, tmp_path, f"{folder}/{number}.txt", "") == []
-    assert findings(rules, tmp_path, f"{folder}/made.so", "") == []
+        assert findings(tmp_path, f"{folder}/{number}.txt", "") == []
+    assert findings(tmp_path, f"{folder}/made.so", "") == []
     said = [f"{folder}:1: folder of 16 files; limit: 15 files"]
-    assert findings(rules, tmp_path, f"{folder}/15.txt", "") == said
+    assert findings(tmp_path, f"{folder}/15.txt", "") == said
 
 
-def test_a_class_name_is_there_once(rules: ModuleType, tmp_path: Path) -> None:
+def test_a_class_name_is_there_once(tmp_path: Path) -> None:
     tests = tmp_path / "tests" / "parallel"
     tests.mkdir(parents=True)
     (tests / "test_a.py").write_text("")
     (tests / "test_b.py").write_text("")
-    assert findings(rules, tmp_path, "deft_horovod/a.py", "class Bar: ...\n") == []
-    assert findings(rules, tmp_path, "scripts/b.py", "class Bar: ...\n") == []
-    assert findings(rules, tmp_path, "deft_horovod/b.py", "class Task: ...\n") == []
-    assert findings(rules, tmp_path, "deft_horovod/x/a.py", "class Task: ...\n") == []
+    assert findings(tmp_path, "deft_horovod/a.py", "class Bar: ...\n") == []
+    assert findings(tmp_path, "scripts/b.py", "class Bar: ...\n") == []
+    assert findings(tmp_path, "deft_horovod/b.py", "class Task: ...\n") == []
+    assert findings(tmp_path, "deft_horovod/x/a.py", "class Task: ...\n") == []
     said = "class Bar, as in deft_horovod/a.py:1; limit: one class of a name in deft_horovod"
     inner = "def f():\n    class _Bar: ...\n"
-    found = findings(rules, tmp_path, "deft_horovod/b.py", inner)
+    found = findings(tmp_path, "deft_horovod/b.py", inner)
     assert found == [f"deft_horovod/b.py:2: {said}"]
 
 
-def test_a_collection_may_have_more(rules: ModuleType, tmp_path: Path) -> None:
+def test_a_collection_may_have_more(tmp_path: Path) -> None:
     for number in range(16):
-        assert findings(rules, tmp_path, f"docs/studies/benchmarks/{number}.md", "") == []
+        assert findings(tmp_path, f"docs/studies/benchmarks/{number}.md", "") == []
 
 
 def test_exit_status(tmp_path: Path) -> None:

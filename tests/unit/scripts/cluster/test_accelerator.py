@@ -2,10 +2,11 @@
 
 import time
 from statistics import median
-from types import ModuleType
 
 import pytest
 import torch
+
+from scripts.cluster import accelerator, workloads
 
 MS = 1e-3
 
@@ -33,7 +34,7 @@ class World:
         self.sleeps += 1
 
 
-def clock_of(accelerator: ModuleType, world: World) -> object:
+def clock_of(world: World) -> object:
     return accelerator.DeviceClock(lambda: world.now_s, world.sleep, lambda: world.sleeps)
 
 
@@ -42,54 +43,54 @@ def run(clock: object, seconds: float) -> None:
     clock.end()
 
 
-def test_overshoot_and_small_delays_do_not_add_up(accelerator: ModuleType) -> None:
+def test_overshoot_and_small_delays_do_not_add_up() -> None:
     world = World(overshoot_s=0.1 * MS)
-    clock = clock_of(accelerator, world)
+    clock = clock_of(world)
     for _ in range(100):
         run(clock, 2 * MS)
         world.work(0.5 * MS)
     assert world.now_s - 100.0 == pytest.approx(200 * MS, abs=0.7 * MS)
 
 
-def test_a_late_host_costs_its_delay(accelerator: ModuleType) -> None:
+def test_a_late_host_costs_its_delay() -> None:
     world = World()
-    clock = clock_of(accelerator, world)
+    clock = clock_of(world)
     run(clock, 2 * MS)
     world.work(5 * MS)
     run(clock, 2 * MS)
     assert world.now_s - 100.0 == pytest.approx(9 * MS)
 
 
-def test_waiting_for_communication_is_never_made_up_for(accelerator: ModuleType) -> None:
+def test_waiting_for_communication_is_never_made_up_for() -> None:
     world = World()
-    clock = clock_of(accelerator, world)
+    clock = clock_of(world)
     for _ in range(20):
         run(clock, 2 * MS)
         world.wait(1 * MS)
     assert world.now_s - 100.0 == pytest.approx(60 * MS)
 
 
-def test_a_short_sleep_in_between_is_no_wait(accelerator: ModuleType) -> None:
+def test_a_short_sleep_in_between_is_no_wait() -> None:
     world = World()
-    clock = clock_of(accelerator, world)
+    clock = clock_of(world)
     for _ in range(20):
         run(clock, 2 * MS)
         world.wait(0.05 * MS)
     assert world.now_s - 100.0 == pytest.approx(40 * MS, abs=0.1 * MS)
 
 
-def test_tiny_operations_are_slept_together(accelerator: ModuleType) -> None:
+def test_tiny_operations_are_slept_together() -> None:
     world = World()
-    clock = clock_of(accelerator, world)
+    clock = clock_of(world)
     for _ in range(1000):
         run(clock, 0.01 * MS)
     assert world.now_s - 100.0 == pytest.approx(10 * MS, abs=0.1 * MS)
     assert len(world.slept_s) <= 200
 
 
-def test_restart_forgets_the_past(accelerator: ModuleType) -> None:
+def test_restart_forgets_the_past() -> None:
     world = World()
-    clock = clock_of(accelerator, world)
+    clock = clock_of(world)
     world.work(1 * MS)
     clock.restart()
     run(clock, 2 * MS)
@@ -97,7 +98,7 @@ def test_restart_forgets_the_past(accelerator: ModuleType) -> None:
 
 
 @pytest.fixture
-def model(accelerator: ModuleType, workloads: ModuleType) -> torch.nn.Module:
+def model() -> torch.nn.Module:
     return accelerator.SleepingModel(workloads.gpt2().scaled(100_000), 0.02)
 
 
@@ -133,9 +134,7 @@ def test_gradients_arrive_last_layer_first_and_the_tied_one_last(model: torch.nn
     assert {name.split(".")[0] for name in seen[-2:]} == {"embedding"}
 
 
-def test_an_update_of_the_device_costs_the_host_nothing(
-    accelerator: ModuleType, model: torch.nn.Module
-) -> None:
+def test_an_update_of_the_device_costs_the_host_nothing(model: torch.nn.Module) -> None:
     model.set_gradient(1.0)
     model().backward()
     accelerator.DeviceSgd(model.parameters(), lr=1.0).step()
@@ -143,9 +142,7 @@ def test_an_update_of_the_device_costs_the_host_nothing(
 
 
 @pytest.mark.parametrize("name", ["vgg19", "resnet101", "gpt2"])
-def test_a_step_takes_the_time_it_was_given(
-    accelerator: ModuleType, workloads: ModuleType, name: str
-) -> None:
+def test_a_step_takes_the_time_it_was_given(name: str) -> None:
     model = accelerator.SleepingModel(workloads.WORKLOADS[name]().scaled(1e6), 0.2)
     times_s = []
     for _ in range(4):

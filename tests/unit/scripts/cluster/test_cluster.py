@@ -1,17 +1,18 @@
 """The small cluster on one machine: what can be checked without being root."""
 
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scripts.cluster import cluster
+
 LARGEST_PACKET_BYTES = 65536
 HEADER_BYTES = 100
 
 
-def test_shaper_never_cuts_a_packet(cluster: ModuleType) -> None:
+def test_shaper_never_cuts_a_packet() -> None:
     @given(rate_mbit=st.integers(1, 100_000))
     def check(rate_mbit: int) -> None:
         shape = cluster.Shape(rate_mbit)
@@ -21,7 +22,7 @@ def test_shaper_never_cuts_a_packet(cluster: ModuleType) -> None:
     check()
 
 
-def test_every_host_has_a_cable_shaped_at_both_ends(cluster: ModuleType) -> None:
+def test_every_host_has_a_cable_shaped_at_both_ends() -> None:
     commands = cluster.up_commands(3, [cluster.Shape(200), cluster.Shape(50)])
     for rate in (200, 50):
         assert len([c for c in commands if f"tbf rate {rate}mbit" in c]) == 6
@@ -31,14 +32,12 @@ def test_every_host_has_a_cable_shaped_at_both_ends(cluster: ModuleType) -> None
     assert ends == ["eth0"] * 3 + ["eth1"] * 3
 
 
-def test_every_route_names_its_congestion_control(cluster: ModuleType) -> None:
+def test_every_route_names_its_congestion_control() -> None:
     commands = cluster.up_commands(2, [cluster.Shape(200)])
     assert len([c for c in commands if c.endswith("congctl cubic")]) == 2
 
 
-def test_failing_up_leaves_nothing_behind(
-    cluster: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failing_up_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
     def run(command: str, *, check: bool = True) -> str:
@@ -59,14 +58,14 @@ def test_failing_up_leaves_nothing_behind(
     assert made == []
 
 
-def test_missing_tools_are_named(cluster: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster.shutil, "which", lambda tool: None if tool == "tc" else tool)
     with pytest.raises(cluster.ClusterError, match="missing: tc: apt-get install"):
         cluster.require_tools()
 
 
 def test_without_root_it_refuses_with_the_reason(
-    cluster: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(cluster.shutil, "which", lambda tool: tool)
     monkeypatch.setattr(cluster.os, "geteuid", lambda: 1000)
@@ -75,7 +74,7 @@ def test_without_root_it_refuses_with_the_reason(
         assert "network namespaces need root" in capsys.readouterr().err
 
 
-def test_one_user_at_a_time(cluster: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_user_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "IN_USE", cluster.IN_USE + "-test")
     refused = pytest.raises(cluster.ClusterError, match="another command")
     with cluster.claimed(), refused, cluster.claimed():
@@ -84,9 +83,7 @@ def test_one_user_at_a_time(cluster: ModuleType, monkeypatch: pytest.MonkeyPatch
         pass
 
 
-def test_urgent_ranks_are_calm(
-    cluster: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_urgent_ranks_are_calm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(cluster, "STATE", tmp_path)
     with pytest.raises(cluster.ClusterError, match="never lets go"):
         cluster.rank_prefix(calm=False, urgent=True)
@@ -98,9 +95,7 @@ def test_urgent_ranks_are_calm(
     assert cluster.rank_prefix(calm=True, urgent=False) == []
 
 
-def test_rates_change_only_where_there_is_a_link(
-    cluster: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rates_change_only_where_there_is_a_link(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     monkeypatch.setattr(cluster, "run", lambda command, **_: done.append(command) or "")
     monkeypatch.setattr(cluster, "require_tools", lambda: None)

@@ -1,10 +1,10 @@
 """The models that the accelerator plays: real shapes, exact sizes, times that add up."""
 
-from types import ModuleType
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from scripts.cluster import workloads
 
 # Of the published models.
 KNOWN = {
@@ -15,13 +15,13 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_parameters_are_those_of_the_model(workloads: ModuleType, name: str) -> None:
+def test_parameters_are_those_of_the_model(name: str) -> None:
     workload = workloads.WORKLOADS[name]()
     assert (workload.elements, workload.tensors) == KNOWN[name]
     assert len({layer.name for layer in workload.layers}) == len(workload.layers)
 
 
-def test_where_the_bytes_are(workloads: ModuleType) -> None:
+def test_where_the_bytes_are() -> None:
     def shares(name: str) -> list[float]:
         workload = workloads.WORKLOADS[name]()
         sizes = [t.elements for layer in workload.layers for t in layer.tensors]
@@ -32,14 +32,14 @@ def test_where_the_bytes_are(workloads: ModuleType) -> None:
     assert 0.3 < shares("gpt2")[0] < 0.33
 
 
-def test_the_embedding_is_used_first_and_last(workloads: ModuleType) -> None:
+def test_the_embedding_is_used_first_and_last() -> None:
     layers = workloads.gpt2().layers
     assert "wte" in [tensor.name for tensor in layers[0].tensors]
     assert layers[-1].shared == ("embedding.wte",)
     assert layers[-1].tensors == ()
 
 
-def test_communication_takes_what_was_asked_for(workloads: ModuleType) -> None:
+def test_communication_takes_what_was_asked_for() -> None:
     @given(
         ranks=st.integers(2, 64),
         rate_mbit=st.integers(10, 100_000),
@@ -56,7 +56,7 @@ def test_communication_takes_what_was_asked_for(workloads: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_scaling_keeps_total_and_proportions(workloads: ModuleType, name: str) -> None:
+def test_scaling_keeps_total_and_proportions(name: str) -> None:
     whole = workloads.WORKLOADS[name]()
 
     @given(size_bytes=st.integers(1, 10**9))
@@ -77,7 +77,7 @@ def test_scaling_keeps_total_and_proportions(workloads: ModuleType, name: str) -
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_times_add_up_to_the_step(workloads: ModuleType, name: str) -> None:
+def test_times_add_up_to_the_step(name: str) -> None:
     stages = workloads.WORKLOADS[name]().stage_s(0.2)
     assert sum(forward for forward, _ in stages) == pytest.approx(0.2 / 3)
     assert sum(backward for _, backward in stages) == pytest.approx(0.4 / 3)

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
+from scripts.faults import campaign
 from tests.faults.jobs import Outcome
-from tests.unit.scripts.conftest import load_script
 
 
-@pytest.fixture
-def campaign() -> ModuleType:
-    return load_script("scripts.faults.campaign")
-
-
-def test_seeds_are_numbers_and_ranges(campaign: ModuleType) -> None:
+def test_seeds_are_numbers_and_ranges() -> None:
     assert campaign.parse_seeds("1-3,7,10-10") == [1, 2, 3, 7, 10]
     assert campaign.parse_seeds("") == []
 
@@ -28,7 +22,7 @@ def outcome(seed: int, *troubles: str) -> Outcome:
     return Outcome(seed, troubles, (seen, seen))
 
 
-def test_a_record_goes_on_where_it_was_stopped(campaign: ModuleType, tmp_path: Path) -> None:
+def test_a_record_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "record.jsonl"
     kept = campaign.Kept(path)
     kept.add(campaign.record_of(outcome(3)))
@@ -55,9 +49,7 @@ def jobs_of(runs: list[list[int]], ends_after: int) -> Callable[..., list[Outcom
     return run_seeds
 
 
-def test_a_job_that_ended_early_is_followed_by_the_rest(
-    campaign: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_that_ended_early_is_followed_by_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[list[int]] = []
     monkeypatch.setattr(campaign, "run_seeds", jobs_of(runs, 10))
     found = list(campaign.run_all(range(1, 41), lambda: True))
@@ -65,24 +57,20 @@ def test_a_job_that_ended_early_is_followed_by_the_rest(
     assert [seeds[0] for seeds in runs] == [1, 11, 21, 31]
 
 
-def test_no_job_begins_when_time_is_up(
-    campaign: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_job_begins_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[list[int]] = []
     monkeypatch.setattr(campaign, "run_seeds", jobs_of(runs, 1000))
     found = list(campaign.run_all(range(1, 200), lambda: len(runs) < 2))
     assert len(found) == 2 * campaign.SEEDS_A_JOB
 
 
-def test_a_job_that_runs_nothing_ends_the_campaign(
-    campaign: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_that_runs_nothing_ends_the_campaign(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(campaign, "run_seeds", lambda seeds, limit_s: [])
     with pytest.raises(SystemExit, match="ran none"):
         list(campaign.run_all([1, 2], lambda: True))
 
 
-def test_a_report_keeps_what_people_have_written(campaign: ModuleType, tmp_path: Path) -> None:
+def test_a_report_keeps_what_people_have_written(tmp_path: Path) -> None:
     path = tmp_path / "faults.md"
     campaign.write_report(path, [campaign.record_of(outcome(1))])
     assert "What it found" not in path.read_text()
@@ -94,7 +82,7 @@ def test_a_report_keeps_what_people_have_written(campaign: ModuleType, tmp_path:
     assert text.endswith("## What it found\n\nA fault, and its end.\n")
 
 
-def test_the_command_of_a_failure_repeats_it(campaign: ModuleType) -> None:
+def test_the_command_of_a_failure_repeats_it() -> None:
     words = campaign.record_of(outcome(41, "wrong"))["command"].split()
     assert words[1:3] == ["-m", "scripts.faults.campaign"]
     assert campaign.parser().parse_args(words[3:]).seeds == [41]

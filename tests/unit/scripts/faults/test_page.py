@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any
 
-import pytest
-
-from tests.unit.scripts.conftest import load_script
-
-
-@pytest.fixture
-def pages() -> ModuleType:
-    return load_script("scripts.faults.page")
+from scripts.faults import page as pages
 
 
 def training(seed: int, *troubles: str, kinds: tuple[str, ...] = ("flush",)) -> dict[str, Any]:
@@ -38,7 +30,7 @@ def fatal(seed: int, *troubles: str) -> dict[str, Any]:
     return {**named, **times, "troubles": list(troubles)}
 
 
-def test_outcomes(pages: ModuleType) -> None:
+def test_outcomes() -> None:
     assert pages.outcome(training(1)) == "as expected"
     assert pages.outcome(training(1, "rank 0: replicas differ")) == "silent difference"
     assert pages.outcome(training(1, "rank 0: Traceback (most ...")) == "error"
@@ -47,12 +39,12 @@ def test_outcomes(pages: ModuleType) -> None:
     assert pages.outcome(fatal(1, "ended with status 0")) == "error"
 
 
-def test_seed_ranges(pages: ModuleType) -> None:
+def test_seed_ranges() -> None:
     assert pages.seed_ranges([3, 1, 2, 7, 9, 10, 9]) == "1-3, 7, 9-10"
     assert pages.seed_ranges([]) == ""
 
 
-def test_the_page_counts_each_kind(pages: ModuleType) -> None:
+def test_the_page_counts_each_kind() -> None:
     records = [
         training(1, kinds=("flush", "stop")),
         training(2, "rank 1: replicas differ"),
@@ -73,5 +65,5 @@ def test_the_page_counts_each_kind(pages: ModuleType) -> None:
     assert "| commits of deft_horovod | unknown (3 jobs or trainings), abc (2 jobs or" in text
 
 
-def test_nothing_failed(pages: ModuleType) -> None:
+def test_nothing_failed() -> None:
     assert "## Failed\n\nNone.\n" in pages.page([training(1), fatal(2)], {}, "")

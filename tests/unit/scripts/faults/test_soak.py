@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-from tests.unit.scripts.conftest import load_script
+from scripts.faults import soak
 
 MB = 1_000_000
-
-
-@pytest.fixture
-def soak(jobs: ModuleType) -> ModuleType:
-    return load_script("scripts.faults.soak")
 
 
 def rank(per_step_bytes: float = 0.0, **changed: Any) -> dict[str, Any]:
@@ -23,21 +17,21 @@ def rank(per_step_bytes: float = 0.0, **changed: Any) -> dict[str, Any]:
     return {**seen, "seconds": 12.0, **changed}
 
 
-def test_flat_memory_is_fine(soak: ModuleType) -> None:
+def test_flat_memory_is_fine() -> None:
     assert soak.trouble([rank(), rank()], 20_000) == []
 
 
-def test_a_leak_of_a_kilobyte_a_step_is_found(soak: ModuleType) -> None:
+def test_a_leak_of_a_kilobyte_a_step_is_found() -> None:
     assert "MB more" in soak.trouble([rank(), rank(1024)], 20_000)[0]
 
 
-def test_what_is_there_now_and_then_is_no_growth(soak: ModuleType) -> None:
+def test_what_is_there_now_and_then_is_no_growth() -> None:
     seen = rank()
     seen["samples"] = [(s, size + 50 * MB * (s % 1000 == 0)) for s, size in seen["samples"]]
     assert soak.growth_bytes(seen["samples"]) == 0
 
 
-def test_memory_taken_in_the_beginning_does_not_count(soak: ModuleType) -> None:
+def test_memory_taken_in_the_beginning_does_not_count() -> None:
     seen = rank()
     seen["samples"] = [(s, size - 90 * MB * (s < soak.BEGIN)) for s, size in seen["samples"]]
     assert soak.growth_bytes(seen["samples"]) == 0
@@ -47,10 +41,10 @@ def test_memory_taken_in_the_beginning_does_not_count(soak: ModuleType) -> None:
     ("changed", "said"),
     [({"digest": "b"}, "differ"), ({"dropped": 2}, "dropped 2"), ({"steps": 7}, "7 steps")],
 )
-def test_other_troubles_are_found(soak: ModuleType, changed: Any, said: str) -> None:
+def test_other_troubles_are_found(changed: Any, said: str) -> None:
     assert said in soak.trouble([rank(), rank(**changed)], 20_000)[0]
 
 
-def test_the_line_has_the_numbers_of_the_worse_rank(soak: ModuleType) -> None:
+def test_the_line_has_the_numbers_of_the_worse_rank() -> None:
     line = soak.line("auto", [rank(), rank(100)], 20_000)
     assert line == "| auto | 20,000 | no | 302 MB | +1.4 MB | 12 s |"

@@ -6,19 +6,14 @@ import lzma
 import shutil
 import tarfile
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from tests.unit.scripts.conftest import SCRIPTS, load_script
+from scripts.gpu import build
+from tests.unit.scripts.conftest import SCRIPTS
 
 
-@pytest.fixture
-def build() -> ModuleType:
-    return load_script("scripts.gpu.build")
-
-
-def test_commands_are_those_of_the_project(build: ModuleType, tmp_path: Path) -> None:
+def test_commands_are_those_of_the_project(tmp_path: Path) -> None:
     place, carry = build.Place(tmp_path / "work", "staged"), tmp_path / "carry"
     steps = {step.name: step for step in build.steps(place, carry, [carry / "wheels" / "a.whl"])}
     assert list(steps) == ["packages", "horovod", "extension", "import"]
@@ -35,7 +30,7 @@ def test_commands_are_those_of_the_project(build: ModuleType, tmp_path: Path) ->
 
 
 def test_nothing_is_fetched_and_no_setting_of_the_caller_counts(
-    build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DEFT_POLICY", "bucket")
     monkeypatch.setenv("HOROVOD_GPU_OPERATIONS", "NCCL")
@@ -60,7 +55,7 @@ def small_tree(root: Path, text: str = "int x;") -> None:
 
 
 def test_each_kind_has_a_tree_of_its_own_without_what_was_built(
-    build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small_tree(tmp_path / "root")
     monkeypatch.setattr(build, "ROOT", tmp_path / "root")
@@ -71,7 +66,7 @@ def test_each_kind_has_a_tree_of_its_own_without_what_was_built(
 
 
 def test_what_was_built_serves_the_next_machine_and_no_other_sources(
-    build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, out = tmp_path / "root", tmp_path / "out"
     small_tree(root)
@@ -99,9 +94,7 @@ def test_what_was_built_serves_the_next_machine_and_no_other_sources(
     assert not build.restore_extension(second)
 
 
-def test_a_changed_tree_is_built_anew(
-    build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_tree_is_built_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "ROOT", tmp_path / "root")
     names = set()
     for text in ("int x;", "int y;"):
@@ -113,7 +106,7 @@ def test_a_changed_tree_is_built_anew(
     assert len(names) == 2
 
 
-def test_a_carried_nccl_is_unpacked(build: ModuleType, tmp_path: Path) -> None:
+def test_a_carried_nccl_is_unpacked(tmp_path: Path) -> None:
     carry, place = tmp_path / "carry", build.Place(tmp_path / "work", "nccl")
     carry.mkdir()
     place.work.mkdir()
@@ -126,7 +119,7 @@ def test_a_carried_nccl_is_unpacked(build: ModuleType, tmp_path: Path) -> None:
 
 
 def test_without_the_source_of_horovod_nothing_is_begun(
-    build: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["--kind", "staged"]
     for name in ("work", "carry", "out"):

@@ -7,38 +7,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
+from scripts.cluster import jobs
+from scripts.gpu import check, stages
 from tests.places import ROOT
-from tests.unit.scripts.conftest import load_script
-
-MODULES = (
-    *(
-        "scripts.cluster.jobs",
-        "scripts.horovod.source",
-        "scripts.gpu.results",
-        "scripts.gpu.stages",
-        "scripts.gpu.venv",
-        "scripts.gpu.build",
-        "scripts.gpu.plan",
-    ),
-    *(
-        "scripts.gpu.slim_nccl",
-        "scripts.gpu.prepare",
-        "scripts.gpu.measure.profiles",
-        "scripts.gpu.summary",
-        "scripts.gpu.check",
-    ),
-)
 
 
-@pytest.fixture
-def check(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    loaded = {name.rpartition(".")[2]: load_script(name) for name in MODULES}
-    monkeypatch.setattr(loaded["jobs"], "exit_on_sigterm", lambda: None)
-    return SimpleNamespace(**loaded)
+@pytest.fixture(autouse=True)
+def _signals_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "exit_on_sigterm", lambda: None)
 
 
 def words_for(folder: Path, *more: str) -> list[str]:
@@ -50,12 +29,9 @@ def command(code: str) -> tuple[str, ...]:
     return sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); {code}"
 
 
-def with_stages(
-    check: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, **codes: str
-) -> SimpleNamespace:
-    stages = [check.stages.Stage(n, n, command(code), 30, 1) for n, code in codes.items()]
-    monkeypatch.setattr(check.check.gpu_plan, "stages_of", lambda _: stages)
-    return check
+def with_stages(monkeypatch: pytest.MonkeyPatch, **codes: str) -> None:
+    made = [stages.Stage(n, n, command(code), 30, 1) for n, code in codes.items()]
+    monkeypatch.setattr(check.gpu_plan, "stages_of", lambda _: made)
 
 
 GOOD = "from scripts.gpu import results as r; r.report('good')"
@@ -68,14 +44,13 @@ AWAY = "from scripts.gpu import results as r; r.leave_out('no GPU')"
     [({"a": GOOD}, 0), ({"a": GOOD, "b": AWAY}, 0), ({"a": BAD, "b": GOOD}, 1)],
 )
 def test_status_and_files(
-    check: SimpleNamespace,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     codes: dict,
     status: int,
 ) -> None:
-    with_stages(check, monkeypatch, **codes)
-    assert check.check.main(words_for(tmp_path)) == status
+    with_stages(monkeypatch, **codes)
+    assert check.main(words_for(tmp_path)) == status
     files = {path.name for path in (tmp_path / "out").iterdir()}
     assert files == {"results.json", "summary.md", "log.txt"}
     summary = (tmp_path / "out" / "summary.md").read_text()
@@ -83,56 +58,56 @@ def test_status_and_files(
 
 
 def test_a_call_without_time_says_so_and_the_next_goes_on(
-    check: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with_stages(check, monkeypatch, a=GOOD)
-    assert check.check.main(words_for(tmp_path, "--budget-s=5")) == check.check.INCOMPLETE
+    with_stages(monkeypatch, a=GOOD)
+    assert check.main(words_for(tmp_path, "--budget-s=5")) == check.INCOMPLETE
     assert "no time" in (tmp_path / "out" / "summary.md").read_text()
-    assert check.check.main(words_for(tmp_path)) == 0
-    with_stages(check, monkeypatch, a=BAD)
-    assert check.check.main(words_for(tmp_path)) == 0, "it has its answer"
-    assert check.check.main(words_for(tmp_path, "--again=all")) == 1
+    assert check.main(words_for(tmp_path)) == 0
+    with_stages(monkeypatch, a=BAD)
+    assert check.main(words_for(tmp_path)) == 0, "it has its answer"
+    assert check.main(words_for(tmp_path, "--again=all")) == 1
 
 
 def test_results_of_an_earlier_machine_are_carried(
-    check: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with_stages(check, monkeypatch, a=GOOD)
-    check.check.main(words_for(tmp_path))
+    with_stages(monkeypatch, a=GOOD)
+    check.main(words_for(tmp_path))
     (tmp_path / "out").rename(tmp_path / "carry")
-    with_stages(check, monkeypatch, a=BAD, b=GOOD)
-    assert check.check.main(words_for(tmp_path)) == 0
-    stages = json.loads((tmp_path / "out" / "results.json").read_text())["stages"]
-    assert {name: outcome["headline"] for name, outcome in stages.items()} == {
+    with_stages(monkeypatch, a=BAD, b=GOOD)
+    assert check.main(words_for(tmp_path)) == 0
+    found = json.loads((tmp_path / "out" / "results.json").read_text())["stages"]
+    assert {name: outcome["headline"] for name, outcome in found.items()} == {
         "a": "good",
         "b": "good",
     }
 
 
 def test_settings_of_the_caller_do_not_reach_the_stages(
-    check: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DEFT_POLICY", "bucket")
     monkeypatch.setenv("NCCL_DEBUG", "INFO")
     code = f"import os; assert not [k for k in os.environ if k[:5] in ('DEFT_', 'NCCL_')]; {GOOD}"
-    with_stages(check, monkeypatch, a=code)
-    assert check.check.main(words_for(tmp_path)) == 0
+    with_stages(monkeypatch, a=code)
+    assert check.main(words_for(tmp_path)) == 0
 
 
-def test_chosen_stages_bring_what_they_need(check: SimpleNamespace, tmp_path: Path) -> None:
-    stages = [
-        check.stages.Stage("build", "", (), 1, 1),
-        check.stages.Stage("other", "", (), 1, 1),
-        check.stages.Stage("test", "", (), 1, 1, needs=("build",)),
+def test_chosen_stages_bring_what_they_need(tmp_path: Path) -> None:
+    made = [
+        stages.Stage("build", "", (), 1, 1),
+        stages.Stage("other", "", (), 1, 1),
+        stages.Stage("test", "", (), 1, 1, needs=("build",)),
     ]
-    assert [s.name for s in check.check.with_needs(stages, ["test"])] == ["build", "test"]
+    assert [s.name for s in check.with_needs(made, ["test"])] == ["build", "test"]
     with pytest.raises(SystemExit, match="no stage nope; there are: build, other, test"):
-        check.check.with_needs(stages, ["nope"])
+        check.with_needs(made, ["nope"])
 
 
-def test_a_dry_run_builds_nothing_unless_asked(check: SimpleNamespace, tmp_path: Path) -> None:
+def test_a_dry_run_builds_nothing_unless_asked(tmp_path: Path) -> None:
     def builds(*words: str) -> bool:
-        return check.check.settings_of(check.check.parse(words)).build
+        return check.settings_of(check.parse(words)).build
 
     assert builds("--device", "cuda")
     assert not builds("--device", "cpu")

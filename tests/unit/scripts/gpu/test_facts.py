@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from tests.unit.scripts.conftest import load_script
+from scripts.gpu import facts
 
 
-@pytest.fixture
-def facts() -> ModuleType:
-    return load_script("scripts.gpu.facts")
-
-
-def test_of_this_machine(
-    facts: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "answer.json"
     monkeypatch.setenv("GPU_CHECK_RESULT", str(path))
     assert facts.main(["--device", "cpu"]) == 0
@@ -30,7 +22,7 @@ def test_of_this_machine(
     assert facts.main(["--device", "cuda"]) == 1, "a check on a GPU needs one"
 
 
-def test_headline_says_what_the_build_lacks(facts: ModuleType) -> None:
+def test_headline_says_what_the_build_lacks() -> None:
     found = {
         "gpu": {"name": "NVIDIA H200"},
         "packages": {"torch": "2.11.0+cu130"},
@@ -47,7 +39,7 @@ def test_headline_says_what_the_build_lacks(facts: ModuleType) -> None:
     )
 
 
-def test_a_tool_that_is_not_there_says_nothing(facts: ModuleType) -> None:
+def test_a_tool_that_is_not_there_says_nothing() -> None:
     assert facts.said_by("no-such-tool-here") == ""
     assert facts.said_by("false") == ""
     assert facts.said_by("echo", "hello") == "hello"

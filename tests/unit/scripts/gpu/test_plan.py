@@ -3,47 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tests.unit.scripts.conftest import SCRIPTS, load_script
+from scripts.gpu import plan
+from tests.unit.scripts.conftest import SCRIPTS
 
 
-@pytest.fixture
-def check() -> SimpleNamespace:
-    names = (
-        "scripts.gpu.results",
-        "scripts.gpu.stages",
-        "scripts.gpu.venv",
-        "scripts.gpu.build",
-        "scripts.gpu.plan",
-    )
-    return SimpleNamespace(**{name.rpartition(".")[2]: load_script(name) for name in names})
-
-
-def stages_of(check: SimpleNamespace, folder: Path, device: str, build: bool) -> list[Any]:
+def stages_of(folder: Path, device: str, build: bool) -> list[Any]:
     root = SCRIPTS.parent
     places = (folder / "out", folder / "work", folder / "carry")
-    return list(check.plan.stages_of(check.plan.Settings(root, *places, device, build)))
+    return list(plan.stages_of(plan.Settings(root, *places, device, build)))
 
 
-def test_a_gpu_gets_both_kinds_of_horovod(check: SimpleNamespace, tmp_path: Path) -> None:
-    stages = stages_of(check, tmp_path, "cuda", build=True)
+def test_a_gpu_gets_both_kinds_of_horovod(tmp_path: Path) -> None:
+    stages = stages_of(tmp_path, "cuda", build=True)
     assert [stage.name for stage in stages] == [
         "facts",
         "build-staged",
         "kernels",
         "pack",
-        *(f"ranks-staged-{name}" for name in check.plan.RANK_TESTS),
+        *(f"ranks-staged-{name}" for name in plan.RANK_TESTS),
         "training-staged-2",
         "training-staged-4",
         "profiles-tf32",
         "build-nccl",
         "overhead",
         "nccl-version",
-        *(f"ranks-nccl-{name}" for name in check.plan.RANK_TESTS),
+        *(f"ranks-nccl-{name}" for name in plan.RANK_TESTS),
         "training-nccl-2",
         "training-nccl-4",
         "links",
@@ -64,16 +52,14 @@ def test_a_gpu_gets_both_kinds_of_horovod(check: SimpleNamespace, tmp_path: Path
     assert by_name["ranks-nccl-parity"].needs[1] == "nccl-version"
 
 
-def test_every_test_of_ranks_has_a_stage(check: SimpleNamespace) -> None:
+def test_every_test_of_ranks_has_a_stage() -> None:
     files = (SCRIPTS.parent / "tests" / "gpu").glob("test_*_ranks.py")
     names = {path.name.removeprefix("test_").removesuffix("_ranks.py") for path in files}
-    assert names == {*check.plan.RANK_TESTS}
+    assert names == {*plan.RANK_TESTS}
 
 
-def test_a_dry_run_takes_what_is_installed_and_small_models(
-    check: SimpleNamespace, tmp_path: Path
-) -> None:
-    stages = stages_of(check, tmp_path, "cpu", build=False)
+def test_a_dry_run_takes_what_is_installed_and_small_models(tmp_path: Path) -> None:
+    stages = stages_of(tmp_path, "cpu", build=False)
     assert not [stage.name for stage in stages if "build" in stage.name or "nccl" in stage.name]
     assert {stage.needs for stage in stages} == {()}
     words = " ".join(word for stage in stages for word in stage.command)
@@ -83,11 +69,9 @@ def test_a_dry_run_takes_what_is_installed_and_small_models(
 
 
 @pytest.mark.parametrize(("device", "build"), [("cuda", True), ("cpu", True), ("cpu", False)])
-def test_stages_can_be_run_in_their_order(
-    check: SimpleNamespace, tmp_path: Path, device: str, build: bool
-) -> None:
+def test_stages_can_be_run_in_their_order(tmp_path: Path, device: str, build: bool) -> None:
     seen: set[str] = set()
-    for stage in stages_of(check, tmp_path, device, build):
+    for stage in stages_of(tmp_path, device, build):
         assert stage.name not in seen
         assert set(stage.needs) <= seen
         assert stage.least_s < stage.limit_s < 600, "a call lasts ten minutes at most"

@@ -6,16 +6,11 @@ import importlib.metadata
 import subprocess
 import zipfile
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
 
-from tests.unit.scripts.conftest import load_script
-
-
-@pytest.fixture
-def prepare() -> ModuleType:
-    return load_script("scripts.gpu.prepare")
+from scripts.gpu import prepare
 
 
 def a_wheel(path: Path) -> None:
@@ -24,9 +19,7 @@ def a_wheel(path: Path) -> None:
         wheel.writestr("one-1.0.dist-info/RECORD", "one/code.py,,\n")
 
 
-def test_wheels_are_of_the_versions_that_are_tested_here(
-    prepare: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wheels_are_of_the_versions_that_are_tested_here(monkeypatch: pytest.MonkeyPatch) -> None:
     found = dict(entry.split("==") for entry in prepare.installed_versions())
     assert found["ortools"] == importlib.metadata.version("ortools")
     assert set(found) == set(prepare.PACKAGES)
@@ -35,7 +28,7 @@ def test_wheels_are_of_the_versions_that_are_tested_here(
         prepare.installed_versions()
 
 
-def test_wheels_are_of_the_other_machine(prepare: ModuleType, tmp_path: Path) -> None:
+def test_wheels_are_of_the_other_machine(tmp_path: Path) -> None:
     command = " ".join(prepare.wheel_command(["one==1"], tmp_path))
     assert "--python-version 3.12" in command
     assert "--platform manylinux_2_28_x86_64" in command
@@ -43,16 +36,14 @@ def test_wheels_are_of_the_other_machine(prepare: ModuleType, tmp_path: Path) ->
     assert command.endswith(f"--dest {tmp_path} one==1")
 
 
-def test_a_download_that_fails_says_so(
-    prepare: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_download_that_fails_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failed = SimpleNamespace(returncode=1, stdout="", stderr="no route")
     monkeypatch.setattr(prepare, "subprocess", SimpleNamespace(run=lambda *_, **__: failed))
     with pytest.raises(prepare.PrepareError, match="could not download one:\nno route"):
         prepare.download(["one"], tmp_path)
 
 
-def test_tight_packing_changes_nothing_inside(prepare: ModuleType, tmp_path: Path) -> None:
+def test_tight_packing_changes_nothing_inside(tmp_path: Path) -> None:
     a_wheel(tmp_path / "old.whl")
     prepare.pack_tightly(tmp_path / "old.whl", tmp_path / "new.whl")
     with zipfile.ZipFile(tmp_path / "old.whl") as old, zipfile.ZipFile(tmp_path / "new.whl") as new:
@@ -64,7 +55,7 @@ def test_tight_packing_changes_nothing_inside(prepare: ModuleType, tmp_path: Pat
         assert kinds == {zipfile.ZIP_LZMA}
 
 
-def test_what_is_not_there_is_named_with_what_it_means(prepare: ModuleType, tmp_path: Path) -> None:
+def test_what_is_not_there_is_named_with_what_it_means(tmp_path: Path) -> None:
     everything = "\n".join(prepare.missing(tmp_path))
     for words in ("Horovod cannot be built", "wheels of ortools", "--nccl 2.30.7"):
         assert words in everything
@@ -77,9 +68,7 @@ def test_what_is_not_there_is_named_with_what_it_means(prepare: ModuleType, tmp_
     assert prepare.missing(tmp_path) == []
 
 
-def test_too_much_to_carry_is_refused(
-    prepare: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_much_to_carry_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("bring_sdist", "bring_wheels"):
         monkeypatch.setattr(prepare, name, lambda carry: (carry / "file").write_bytes(b"x" * 1000))
     monkeypatch.setattr(prepare, "tree_bytes", lambda: 500)
@@ -90,9 +79,7 @@ def test_too_much_to_carry_is_refused(
         prepare.prepare(tmp_path / "carry", None)
 
 
-def test_the_tree_is_what_git_knows_of(
-    prepare: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_tree_is_what_git_knows_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
     (tmp_path / "known").write_bytes(b"x" * 10)
     (tmp_path / "unknown").write_bytes(b"x" * 1000)

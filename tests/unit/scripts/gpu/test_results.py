@@ -2,21 +2,15 @@
 
 import json
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from tests.unit.scripts.conftest import load_script
+from scripts.gpu import results
 
 ABOUT = {"device": "cpu", "revision": "abc"}
 
 
-@pytest.fixture
-def results() -> ModuleType:
-    return load_script("scripts.gpu.results")
-
-
-def test_what_was_found_is_there_in_the_next_call(results: ModuleType, tmp_path: Path) -> None:
+def test_what_was_found_is_there_in_the_next_call(tmp_path: Path) -> None:
     path = tmp_path / "out" / results.FILE
     first = results.Results.open(path, ABOUT)
     outcome = results.Outcome(results.FAILED, 3.5, "why", "what", {"n": 1}, ("last", "words"))
@@ -28,9 +22,7 @@ def test_what_was_found_is_there_in_the_next_call(results: ModuleType, tmp_path:
     assert list(path.parent.iterdir()) == [path], "nothing is left half written"
 
 
-def test_an_earlier_file_counts_only_where_there_is_none(
-    results: ModuleType, tmp_path: Path
-) -> None:
+def test_an_earlier_file_counts_only_where_there_is_none(tmp_path: Path) -> None:
     earlier = tmp_path / "earlier.json"
     results.Results.open(earlier, ABOUT).add("a", results.Outcome(results.PASSED))
     now = tmp_path / "now.json"
@@ -40,9 +32,7 @@ def test_an_earlier_file_counts_only_where_there_is_none(
 
 
 @pytest.mark.parametrize("status", ["blocked", "no time"])
-def test_what_was_not_reached_has_no_answer_and_replaces_none(
-    results: ModuleType, tmp_path: Path, status: str
-) -> None:
+def test_what_was_not_reached_has_no_answer_and_replaces_none(tmp_path: Path, status: str) -> None:
     found = results.Results.open(tmp_path / "r.json", ABOUT)
     found.add("a", results.Outcome(status))
     assert not found.has("a")
@@ -63,9 +53,7 @@ def test_what_was_not_reached_has_no_answer_and_replaces_none(
         ),
     ],
 )
-def test_a_file_of_no_use_is_refused(
-    results: ModuleType, tmp_path: Path, text: str, words: str
-) -> None:
+def test_a_file_of_no_use_is_refused(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "r.json"
     path.write_text(text)
     with pytest.raises(results.ResultsError, match=words):
@@ -73,7 +61,7 @@ def test_a_file_of_no_use_is_refused(
 
 
 def test_a_program_that_cannot_do_its_work_says_why(
-    results: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "answer.json"
     monkeypatch.setenv(results.RESULT_VARIABLE, str(path))

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from tests.unit.scripts.conftest import load_script
+from scripts.gpu import slim_nccl as slimmer
 
 LISTING = """
   [27] .nv_fatbin        PROGBITS        0000000000200000 100000 000400 00   A  0   0  8
   [28] __nv_relfatbin    PROGBITS        0000000000300000 100400 000020 00   A  0   0  8
   [29] .comment          PROGBITS        0000000000000000 100420 000020 01  MS  0   0  1
 """
-
-
-@pytest.fixture
-def slimmer() -> ModuleType:
-    return load_script("scripts.gpu.slim_nccl")
 
 
 def entry(architecture: int, code: bytes, kind: int = 2) -> bytes:
@@ -32,11 +26,11 @@ def container(*entries: bytes) -> bytes:
     return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
 
 
-def test_sections_are_found_by_name(slimmer: ModuleType) -> None:
+def test_sections_are_found_by_name() -> None:
     assert slimmer.sections(LISTING) == [(0x100000, 0x400), (0x100400, 0x20)]
 
 
-def test_only_one_architecture_stays(slimmer: ModuleType) -> None:
+def test_only_one_architecture_stays() -> None:
     old, wanted, text = entry(80, b"A" * 40), entry(90, b"B" * 48), entry(90, b"P" * 8, kind=1)
     other = entry(80, b"C" * 24)
     whole = b"before.." + container(old, wanted, text) + container(other) + b"after..."
@@ -51,7 +45,7 @@ def test_only_one_architecture_stays(slimmer: ModuleType) -> None:
     assert bytes(library).endswith(container(other) + b"after..."), "one without it is left alone"
 
 
-def test_a_library_without_that_code_is_refused(slimmer: ModuleType, tmp_path: Path) -> None:
+def test_a_library_without_that_code_is_refused(tmp_path: Path) -> None:
     source = Path("/bin/true").resolve()
     with pytest.raises(slimmer.SlimError, match="no device code for sm_90"):
         slimmer.slim(source, tmp_path / "out.xz", 90)

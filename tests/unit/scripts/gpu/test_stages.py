@@ -11,28 +11,18 @@ from typing import Any
 
 import pytest
 
+from scripts.gpu import results, stages
 from tests.places import ROOT
-from tests.unit.scripts.conftest import load_script
 
 PATIENCE_S = 20
 
 
 @pytest.fixture
-def results() -> ModuleType:
-    return load_script("scripts.gpu.results")
-
-
-@pytest.fixture
-def stages(results: ModuleType) -> ModuleType:
-    return load_script("scripts.gpu.stages")
-
-
-@pytest.fixture
-def found(results: ModuleType, tmp_path: Path) -> Any:
+def found(tmp_path: Path) -> Any:
     return results.Results.open(tmp_path / "out" / "results.json", {"device": "cpu"})
 
 
-def stage(stages: ModuleType, name: str, **fields: Any) -> Any:
+def stage(name: str, **fields: Any) -> Any:
     given = {"title": name, "command": ("true",), "limit_s": 60, "least_s": 10, **fields}
     return stages.Stage(name, **given)
 
@@ -56,68 +46,60 @@ class Clock:
         return self._results.Outcome(self._statuses.get(one.name, status), took_s)
 
 
-def run(stages: ModuleType, all_of: list, found: Any, clock: Clock, **more: Any) -> list[str]:
+def run(all_of: list, found: Any, clock: Clock, **more: Any) -> list[str]:
     given = {"again": (), "budget_s": 1000, **more}
     late = stages.run_due(all_of, found, given["again"], given["budget_s"], clock, clock.now_s)
     return list(late)
 
 
 def test_a_second_call_goes_on_where_time_ran_out(
-    stages: ModuleType, results: ModuleType, found: Any, capsys: pytest.CaptureFixture[str]
+    found: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    all_of = [stage(stages, name) for name in "abcd"]
+    all_of = [stage(name) for name in "abcd"]
     clock = Clock(results)
     # b is stopped by the budget, not by its own limit: that is no answer. c has too little left.
-    assert run(stages, all_of, found, clock, budget_s=45) == ["b", "c", "d"]
+    assert run(all_of, found, clock, budget_s=45) == ["b", "c", "d"]
     assert clock.ran == ["a", "b"]
     assert clock.limits == [45, 15]
     assert "c: no time in 0 s: 0 s were left, it wants 10" in capsys.readouterr().out
-    assert run(stages, all_of, found, clock) == []
+    assert run(all_of, found, clock) == []
     assert clock.ran == ["a", "b", "b", "c", "d"]
-    assert run(stages, all_of, found, clock, again=("c",)) == []
+    assert run(all_of, found, clock, again=("c",)) == []
     assert clock.ran[5:] == ["c"]
 
 
-def test_who_needs_a_stage_that_failed_is_blocked_until_it_passes(
-    stages: ModuleType, results: ModuleType, found: Any
-) -> None:
-    all_of = [stage(stages, "build"), stage(stages, "test", needs=("build",))]
-    run(stages, all_of, found, Clock(results, {"build": results.FAILED}))
+def test_who_needs_a_stage_that_failed_is_blocked_until_it_passes(found: Any) -> None:
+    all_of = [stage("build"), stage("test", needs=("build",))]
+    run(all_of, found, Clock(results, {"build": results.FAILED}))
     assert found.outcomes["test"].status == results.BLOCKED
     assert found.outcomes["test"].reason == "needs build: FAILED"
     clock = Clock(results)
-    run(stages, all_of, found, clock)
+    run(all_of, found, clock)
     assert clock.ran == [], "a failure is an answer; only --again asks once more"
-    run(stages, all_of, found, clock, again=("build",))
+    run(all_of, found, clock, again=("build",))
     assert clock.ran == ["build", "test"]
 
 
-def test_who_needs_what_cannot_be_here_is_skipped_with_its_reason(
-    stages: ModuleType, results: ModuleType, found: Any
-) -> None:
-    all_of = [stage(stages, "nccl"), stage(stages, "ranks", needs=("nccl",))]
-    run(stages, all_of, found, Clock(results, {"nccl": results.SKIPPED}))
+def test_who_needs_what_cannot_be_here_is_skipped_with_its_reason(found: Any) -> None:
+    all_of = [stage("nccl"), stage("ranks", needs=("nccl",))]
+    run(all_of, found, Clock(results, {"nccl": results.SKIPPED}))
     assert found.outcomes["ranks"].status == results.SKIPPED
     assert found.outcomes["ranks"].reason.startswith("needs nccl, which was skipped")
 
 
-def test_what_is_gone_is_made_again_where_somebody_needs_it(
-    stages: ModuleType, results: ModuleType, found: Any, tmp_path: Path
-) -> None:
+def test_what_is_gone_is_made_again_where_somebody_needs_it(found: Any, tmp_path: Path) -> None:
     product = tmp_path / "venv"
-    all_of = [stage(stages, "build", makes=product), stage(stages, "test", needs=("build",))]
-    run(stages, all_of, found, Clock(results))
+    all_of = [stage("build", makes=product), stage("test", needs=("build",))]
+    run(all_of, found, Clock(results))
     assert stages.due(all_of, found, ()) == [], "nobody needs it any more"
     assert [one.name for one in stages.due(all_of, found, ("test",))] == ["build", "test"]
     product.touch()
     assert [one.name for one in stages.due(all_of, found, ("test",))] == ["test"]
 
 
-def test_a_build_that_was_stopped_goes_on_and_a_test_does_not(
-    stages: ModuleType, results: ModuleType, found: Any, tmp_path: Path
-) -> None:
-    all_of = [stage(stages, "build", makes=tmp_path / "venv"), stage(stages, "test")]
-    run(stages, all_of, found, Clock(results, dict.fromkeys(("build", "test"), results.TIMED_OUT)))
+def test_a_build_that_was_stopped_goes_on_and_a_test_does_not(found: Any, tmp_path: Path) -> None:
+    all_of = [stage("build", makes=tmp_path / "venv"), stage("test")]
+    run(all_of, found, Clock(results, dict.fromkeys(("build", "test"), results.TIMED_OUT)))
     assert [one.name for one in stages.due(all_of, found, ())] == ["build"]
 
 
@@ -128,14 +110,14 @@ def program(text: str) -> tuple[str, ...]:
 ANSWER = "from scripts.gpu import results as r; r.report('all well', count=3)"
 
 
-def execute(stages: ModuleType, tmp_path: Path, text: str, limit_s: float = 20) -> Any:
+def execute(tmp_path: Path, text: str, limit_s: float = 20) -> Any:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     runner = stages.Runner(tmp_path, environment)
-    return runner(stage(stages, "one", command=program(text)), limit_s)
+    return runner(stage("one", command=program(text)), limit_s)
 
 
-def test_an_answer_arrives(stages: ModuleType, results: ModuleType, tmp_path: Path) -> None:
-    outcome = execute(stages, tmp_path, ANSWER)
+def test_an_answer_arrives(tmp_path: Path) -> None:
+    outcome = execute(tmp_path, ANSWER)
     assert (outcome.status, outcome.headline, outcome.numbers) == (
         results.PASSED,
         "all well",
@@ -152,10 +134,8 @@ def test_an_answer_arrives(stages: ModuleType, results: ModuleType, tmp_path: Pa
         ("from scripts.gpu import results as r; r.leave_out('no GPU')", "skipped", "no GPU"),
     ],
 )
-def test_nothing_else_passes(
-    stages: ModuleType, tmp_path: Path, text: str, status: str, reason: str
-) -> None:
-    outcome = execute(stages, tmp_path, text)
+def test_nothing_else_passes(tmp_path: Path, text: str, status: str, reason: str) -> None:
+    outcome = execute(tmp_path, text)
     assert (outcome.status, outcome.reason) == (status, reason)
 
 
@@ -172,9 +152,7 @@ def ended(pid: int) -> bool:
     return False
 
 
-def test_a_stage_ends_at_its_limit_with_all_it_has_started(
-    stages: ModuleType, results: ModuleType, tmp_path: Path
-) -> None:
+def test_a_stage_ends_at_its_limit_with_all_it_has_started(tmp_path: Path) -> None:
     mine = tmp_path / "pid"
     text = (
         "import subprocess, sys, time; from pathlib import Path\n"
@@ -183,7 +161,7 @@ def test_a_stage_ends_at_its_limit_with_all_it_has_started(
         "time.sleep(60)"
     )
     began_s = time.monotonic()
-    outcome = execute(stages, tmp_path, text, limit_s=2)
+    outcome = execute(tmp_path, text, limit_s=2)
     assert outcome.status == results.TIMED_OUT
     assert outcome.last_lines == ("waiting",)
     assert time.monotonic() - began_s < PATIENCE_S

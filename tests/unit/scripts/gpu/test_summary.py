@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from tests.unit.scripts.conftest import load_script
+from scripts.gpu import results as gpu_results
+from scripts.gpu import stages as gpu_stages
+from scripts.gpu import summary
 
 TEXT = """\
 # GPU check
@@ -33,37 +34,27 @@ line 9
 """
 
 
-@pytest.fixture
-def check() -> SimpleNamespace:
-    names = ("scripts.gpu.results", "scripts.gpu.stages", "scripts.gpu.summary")
-    return SimpleNamespace(**{name.rpartition(".")[2]: load_script(name) for name in names})
-
-
-def test_everything_is_in_one_table(
-    check: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(check.summary, "SHOWN_LINES", 2)
+def test_everything_is_in_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summary, "SHOWN_LINES", 2)
     about = {"device": "cuda", "revision": "abc"}
-    results = check.results.Results.open(tmp_path / "r.json", about)
-    stages = [check.stages.Stage(name, "is it?", (), 1, 1) for name in "abcde"]
-    outcome = check.results.Outcome
+    results = gpu_results.Results.open(tmp_path / "r.json", about)
+    stages = [gpu_stages.Stage(name, "is it?", (), 1, 1) for name in "abcde"]
+    outcome = gpu_results.Outcome
     lines = tuple(f"line {i}" for i in range(10))
     results.add("a", outcome("passed", 2.2, headline="yes | no", last_lines=("never shown",)))
     results.add("b", outcome("FAILED", 3, "status 1: broken", "half", last_lines=lines))
     results.add("c", outcome("no time", reason="5 s were left"))
     results.add("e", outcome("passed", headline="fine"))
-    assert check.summary.text(stages, results) == TEXT
-    assert check.summary.failures(stages, results) == ["b"]
-    assert not check.summary.complete(stages, results)
+    assert summary.text(stages, results) == TEXT
+    assert summary.failures(stages, results) == ["b"]
+    assert not summary.complete(stages, results)
 
 
-def test_it_is_complete_when_every_stage_has_its_answer(
-    check: SimpleNamespace, tmp_path: Path
-) -> None:
-    results = check.results.Results.open(tmp_path / "r.json", {})
-    stages = [check.stages.Stage(name, "", (), 1, 1) for name in "ab"]
+def test_it_is_complete_when_every_stage_has_its_answer(tmp_path: Path) -> None:
+    results = gpu_results.Results.open(tmp_path / "r.json", {})
+    stages = [gpu_stages.Stage(name, "", (), 1, 1) for name in "ab"]
     for name, status in (("a", "passed"), ("b", "skipped")):
-        results.add(name, check.results.Outcome(status, reason="why"))
-    assert check.summary.complete(stages, results)
-    assert check.summary.failures(stages, results) == []
-    assert check.summary.counts(stages, results) == "1 passed, 1 skipped"
+        results.add(name, gpu_results.Outcome(status, reason="why"))
+    assert summary.complete(stages, results)
+    assert summary.failures(stages, results) == []
+    assert summary.counts(stages, results) == "1 passed, 1 skipped"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from tests.unit.scripts.conftest import load_script
+from scripts.gpu import tests as runner
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="tests.gpu.test_a" name="test_good" time="1.5"/>
@@ -18,12 +17,7 @@ REPORT = """<testsuites><testsuite>
 </testsuite></testsuites>"""
 
 
-@pytest.fixture
-def runner() -> ModuleType:
-    return load_script("scripts.gpu.tests")
-
-
-def test_a_report_is_counted(runner: ModuleType, tmp_path: Path) -> None:
+def test_a_report_is_counted(tmp_path: Path) -> None:
     path = tmp_path / "tests.xml"
     path.write_text(REPORT)
     found = runner.count(path)
@@ -54,7 +48,6 @@ def make_tests(folder: Path, text: str) -> None:
     ],
 )
 def test_only_what_ran_is_a_success(
-    runner: ModuleType,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -72,16 +65,14 @@ def test_only_what_ran_is_a_success(
     assert words in capsys.readouterr().out
 
 
-def test_ranks_are_told_from_the_rest(runner: ModuleType, tmp_path: Path) -> None:
+def test_ranks_are_told_from_the_rest(tmp_path: Path) -> None:
     for name in ("test_a_ranks.py", "test_b_kernels.py", "ranks.py"):
         (tmp_path / name).touch()
     assert [p.name for p in runner.chosen(tmp_path, "a")] == ["test_a_ranks.py"]
     assert [p.name for p in runner.chosen(tmp_path, "kernels")] == ["test_b_kernels.py"]
 
 
-def test_no_tests_are_no_success(
-    runner: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_tests_are_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tests" / "gpu").mkdir(parents=True)
     monkeypatch.setattr(runner, "ROOT", tmp_path)
     with pytest.raises(SystemExit) as left:

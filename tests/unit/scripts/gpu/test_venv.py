@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.scripts.conftest import load_script
+from scripts.gpu import venv
 
 
 def test_packages_of_the_outer_one_are_there_and_pip_installs_inside(tmp_path: Path) -> None:
-    venv = load_script("scripts.gpu.venv")
     inner = tmp_path / "venv"
     venv.make(inner)
     package = tmp_path / "inside-1.0-py3-none-any.whl"
@@ -32,7 +31,7 @@ def test_start_up_files_of_the_outer_one_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As that of setuptools, by which distutils is there on Python 3.12."""
-    venv, outer, inner = load_script("scripts.gpu.venv"), tmp_path / "outer", tmp_path / "venv"
+    outer, inner = tmp_path / "outer", tmp_path / "venv"
     outer.mkdir()
     (outer / "shim.pth").write_text("import sys; sys.shimmed = True\n")
     monkeypatch.setattr(venv, "outer_folders", lambda: [str(outer)])

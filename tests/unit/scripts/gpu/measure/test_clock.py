@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
 import pytest
 
-from tests.unit.scripts.conftest import load_script
+from scripts.gpu.measure import clock
 
 
-@pytest.fixture
-def clock() -> ModuleType:
-    return load_script("scripts.gpu.measure.clock")
-
-
-def test_who_begins_changes(clock: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_begins_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
     monkeypatch.setattr(clock, "repeats_for", lambda *_: 1)
     monkeypatch.setattr(clock, "time_us", lambda work, *_: work())
@@ -30,7 +23,7 @@ def test_who_begins_changes(clock: ModuleType, monkeypatch: pytest.MonkeyPatch) 
     assert found["a"] == {"median": 6.0, "min": 1.0, "max": 8.0}
 
 
-def test_work_is_repeated_until_it_can_be_timed(clock: ModuleType) -> None:
+def test_work_is_repeated_until_it_can_be_timed() -> None:
     calls = []
     repeats = clock.repeats_for(lambda: calls.append(1), "cpu", wanted_us=50, most=40)
     assert 1 <= repeats <= 40

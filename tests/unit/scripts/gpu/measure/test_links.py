@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-from tests.unit.scripts.conftest import load_script
+from scripts.gpu.measure import links
 
 
-@pytest.fixture
-def links() -> ModuleType:
-    return load_script("scripts.gpu.measure.links")
-
-
-def test_rate_carries_all_gradients_in_the_computing_time(links: ModuleType) -> None:
+def test_rate_carries_all_gradients_in_the_computing_time() -> None:
     size = 100_000_000
     rate = links.rate_mbit(size, 0.25)
     # The same relation that the benchmarks on sleeping models use, the other way round.
@@ -26,7 +20,7 @@ def test_rate_carries_all_gradients_in_the_computing_time(links: ModuleType) -> 
 
 
 def test_without_namespaces_it_is_no_success(
-    links: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(_: Any) -> None:
         raise links.cluster.ClusterError("network namespaces need root")
@@ -40,7 +34,7 @@ def test_without_namespaces_it_is_no_success(
     assert "no emulated hosts here: network namespaces need root" in capsys.readouterr().out
 
 
-def test_headline_gives_both_sides(links: ModuleType) -> None:
+def test_headline_gives_both_sides() -> None:
     found = {
         "rate_mbit": 3000,
         "compute_ms": 250.0,

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import ctypes
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
 
-from tests.unit.scripts.conftest import load_script
+from scripts.gpu.measure import nccl
 
 
-@pytest.fixture
-def nccl() -> ModuleType:
-    return load_script("scripts.gpu.measure.nccl")
-
-
-def test_versions_in_words(nccl: ModuleType) -> None:
+def test_versions_in_words() -> None:
     assert nccl.in_words(22_809) == "2.28.9"
     assert nccl.in_words(23_007) == "2.30.7"
     assert nccl.in_words(None) == "none"
 
 
-def test_what_is_no_nccl_has_no_version(nccl: ModuleType) -> None:
+def test_what_is_no_nccl_has_no_version() -> None:
     assert nccl.version_in(ctypes.CDLL("libc.so.6")) is None
 
 
-def test_a_library_is_asked(nccl: ModuleType) -> None:
+def test_a_library_is_asked() -> None:
     def answer(found: object) -> int:
         ctypes.cast(found, ctypes.POINTER(ctypes.c_int))[0] = 23_007
         return 0
@@ -36,7 +31,6 @@ def test_a_library_is_asked(nccl: ModuleType) -> None:
 
 @pytest.mark.parametrize("version", [None, 22_809])
 def test_an_old_one_is_no_success(
-    nccl: ModuleType,
     version: int | None,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
 import pytest
 
-from tests.unit.scripts.conftest import load_script
+from scripts.gpu.measure import overhead
 
 
-@pytest.fixture
-def overhead() -> ModuleType:
-    return load_script("scripts.gpu.measure.overhead")
-
-
-def test_ratios_are_of_the_same_round(overhead: ModuleType) -> None:
+def test_ratios_are_of_the_same_round() -> None:
     rounds = [
         {"torch": 10.0, "stock": 10.1, "ours": 10.05},
         {"torch": 20.0, "stock": 20.2, "ours": 20.1},
@@ -30,7 +23,7 @@ def test_ratios_are_of_the_same_round(overhead: ModuleType) -> None:
     assert overhead.headline(missed, "m").endswith("target of +1%: MISSED")
 
 
-def test_arms_take_turns(overhead: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arms_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     order = ""
 
     class Arm:

@@ -4,26 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import torch
 
-from tests.unit.scripts.conftest import load_script
-
-
-@pytest.fixture
-def bench() -> ModuleType:
-    names = (
-        "scripts.gpu.results",
-        "scripts.gpu.measure.clock",
-        "scripts.gpu.measure.models_images",
-        "scripts.gpu.measure.models_text",
-        "scripts.gpu.measure.models",
-    )
-    for name in names:
-        load_script(name)
-    return load_script("scripts.gpu.measure.pack")
+from scripts.gpu.measure import pack as bench
 
 
 def honest(gradients: list, slots: list, scale: float, accumulate: bool) -> None:
@@ -32,7 +17,7 @@ def honest(gradients: list, slots: list, scale: float, accumulate: bool) -> None
         slot.copy_(slot.double() + scaled if accumulate else scaled)
 
 
-def test_slots_are_aligned_and_do_not_overlap(bench: ModuleType) -> None:
+def test_slots_are_aligned_and_do_not_overlap() -> None:
     made = bench.pieces([3, 5, 8], torch.float64, torch.float16, "cpu")
     begins = [slot.data_ptr() - made.flat.data_ptr() for slot in made.slots]
     assert begins == [0, 16, 32]
@@ -42,7 +27,7 @@ def test_slots_are_aligned_and_do_not_overlap(bench: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("accumulate", [False, True])
-def test_what_packs_wrongly_is_found(bench: ModuleType, accumulate: bool) -> None:
+def test_what_packs_wrongly_is_found(accumulate: bool) -> None:
     sample = bench.pieces([9, 17], torch.float32, torch.float16, "cpu")
     bench.check(honest, sample, accumulate)
 
@@ -57,7 +42,7 @@ def test_what_packs_wrongly_is_found(bench: ModuleType, accumulate: bool) -> Non
             bench.check(wrong, sample, accumulate)
 
 
-def test_ours_is_timed_beside_torch(bench: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ours_is_timed_beside_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "native", lambda name: honest if name == "pack_all" else None)
     sets = [bench.pieces([64, 64], torch.float32, torch.float32, "cpu")]
     found = bench.compare(sets, "cpu", rounds=1)
@@ -68,13 +53,13 @@ def test_ours_is_timed_beside_torch(bench: ModuleType, monkeypatch: pytest.Monke
         assert found["gb_s"][name] == pytest.approx(expected, abs=0.06)
 
 
-def test_pairs_of_dtypes_have_no_cat(bench: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_of_dtypes_have_no_cat(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "native", lambda _: None)
     sets = [bench.pieces([64], torch.float32, torch.float16, "cpu")]
     assert set(bench.compare(sets, "cpu", rounds=1)["us"]) == {"foreach", "one by one"}
 
 
-def run(bench: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int, dict]:
+def run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int, dict]:
     path = folder / "answer.json"
     monkeypatch.setenv("GPU_CHECK_RESULT", str(path))
     monkeypatch.setattr(bench.gpu_clock, "repeats_for", lambda *_: 1)
@@ -85,11 +70,9 @@ def run(bench: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tup
     return status, json.loads(path.read_text())
 
 
-def test_without_ours_it_is_no_success(
-    bench: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_ours_it_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "native", lambda _: None)
-    status, answer = run(bench, tmp_path, monkeypatch)
+    status, answer = run(tmp_path, monkeypatch)
     assert status == 77
     assert "no pack_all" in answer["headline"]
     assert len(answer["numbers"]["buckets"]) == len(bench.DTYPES) * len(bench.WIRES)
@@ -97,7 +80,7 @@ def test_without_ours_it_is_no_success(
 
 
 def test_one_wrong_pair_fails_and_hides_no_other(
-    bench: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuses_bfloat16(gradients: list, slots: list, scale: float, accumulate: bool) -> None:
         if gradients[0].dtype == torch.bfloat16:
@@ -105,7 +88,7 @@ def test_one_wrong_pair_fails_and_hides_no_other(
         honest(gradients, slots, scale, accumulate)
 
     monkeypatch.setattr(bench, "native", lambda n: refuses_bfloat16 if n == "pack_all" else None)
-    status, answer = run(bench, tmp_path, monkeypatch)
+    status, answer = run(tmp_path, monkeypatch)
     assert status == 1
     wrong = {name for name, entry in answer["numbers"]["buckets"].items() if "error" in entry}
     assert wrong == {f"1 MB bfloat16 -> {str(wire)[6:]}" for wire in bench.WIRES}

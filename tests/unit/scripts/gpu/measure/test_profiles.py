@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from deft_horovod.profile import Profile
-from tests.unit.scripts.conftest import load_script
+from scripts.gpu.measure import profiles
 
 
-@pytest.fixture
-def profiles() -> ModuleType:
-    return load_script("scripts.gpu.measure.profiles")
-
-
-def run(profiles: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch, models: str) -> tuple:
+def run(folder: Path, monkeypatch: pytest.MonkeyPatch, models: str) -> tuple:
     answer = folder / "answer.json"
     monkeypatch.setenv("GPU_CHECK_RESULT", str(answer))
     status = profiles.main(["--models", models, "--device", "cpu", "--precision", "float32"])
     return status, json.loads(answer.read_text())
 
 
-def test_a_profile_is_taken_and_extracted(
-    profiles: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_profile_is_taken_and_extracted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profiles, "STEPS", 2)
-    status, answer = run(profiles, tmp_path, monkeypatch, "tiny_gpt2")
+    status, answer = run(tmp_path, monkeypatch, "tiny_gpt2")
     assert status == 0
     assert "computing on cpu in float32: tiny_gpt2 " in answer["headline"]
     results = tmp_path / "results.json"
@@ -43,9 +35,9 @@ def test_a_profile_is_taken_and_extracted(
 
 
 def test_one_that_fails_is_told_and_not_extracted(
-    profiles: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    status, answer = run(profiles, tmp_path, monkeypatch, "no_such_model")
+    status, answer = run(tmp_path, monkeypatch, "no_such_model")
     assert status == 1
     assert answer["headline"].endswith("no_such_model: FAILED")
     results = tmp_path / "results.json"

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
 import pytest
 import torch
 
-from tests.unit.scripts.conftest import load_script
-
-
-@pytest.fixture
-def script() -> ModuleType:
-    return load_script("scripts.gpu.measure.train")
+from scripts.gpu.measure import train as script
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])
-def test_it_trains(script: ModuleType, precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_trains(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
     models, made, kinds = script.gpu_models, [], []
     make, loss_of = models.make, models.loss_of
     monkeypatch.setattr(models, "make", lambda *a: made.append(make(*a)) or made[-1])

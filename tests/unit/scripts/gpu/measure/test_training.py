@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
 
-from tests.unit.scripts.conftest import load_script
-
-
-@pytest.fixture
-def training() -> ModuleType:
-    return load_script("scripts.gpu.measure.training")
+from scripts.gpu.measure import training
 
 
 def entry(apart: float = 0.0, **replicas: bool) -> dict[str, Any]:
@@ -22,7 +16,7 @@ def entry(apart: float = 0.0, **replicas: bool) -> dict[str, Any]:
     return made
 
 
-def test_two_ranks_have_to_be_equal_bit_for_bit(training: ModuleType) -> None:
+def test_two_ranks_have_to_be_equal_bit_for_bit() -> None:
     assert training.complaints({"a": entry()}, 2) == []
     assert training.complaints({"a": entry(1e-9)}, 2) == ["a: ours and stock are 1e-09 apart"]
     assert training.complaints({"a": entry(1e-9)}, 4) == []
@@ -31,13 +25,13 @@ def test_two_ranks_have_to_be_equal_bit_for_bit(training: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("arm", ["stock", "bucket", "late"])
-def test_replicas_have_to_be_equal_always(training: ModuleType, arm: str) -> None:
+def test_replicas_have_to_be_equal_always(arm: str) -> None:
     said = training.complaints({"a": entry(), "b": entry(**{arm: False})}, 4)
     assert said == [f"b: replicas of {arm} differ"]
     assert training.headline({"b": entry(**{arm: False})}, 4) == said[0]
 
 
-def test_headline_says_how_equal(training: ModuleType) -> None:
+def test_headline_says_how_equal() -> None:
     found = {"a": entry(), "b": entry()}
     assert training.headline(found, 2) == (
         "a, b on 2 ranks: ours equals stock bit for bit, all replicas equal"
@@ -45,7 +39,7 @@ def test_headline_says_how_equal(training: ModuleType) -> None:
     assert "within 0.0001" in training.headline(found, 4)
 
 
-def test_distance_is_relative_to_a_tensors_largest_element(training: ModuleType) -> None:
+def test_distance_is_relative_to_a_tensors_largest_element() -> None:
     ours, theirs = torch.nn.Linear(2, 1, bias=False), torch.nn.Linear(2, 1, bias=False)
     ours.weight.data.copy_(torch.tensor([[100.0, 1.0]]))
     theirs.weight.data.copy_(torch.tensor([[100.0, 2.0]]))
