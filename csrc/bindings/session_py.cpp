@@ -74,7 +74,7 @@ void bind_waits(SessionClass& session) {
   session.def("wait", &wait, py::arg("dues"), py::arg("timeout_s"))
       .def("install", &Session::install)
       .def("show", &Session::show)
-      .def("request_attention", &Session::request_attention)
+      .def("request_replan", &Session::request_replan)
       .def("release",
            [](Session& s, const std::vector<Due>& dues) {
              for (const Due& due : dues) {

@@ -198,7 +198,7 @@ void Session::pack_one(std::size_t index, const at::Tensor* gradient) {
   const std::size_t at = places_[index].index;
   const PackMode mode = first.accumulate ? PackMode::kAccumulate : PackMode::kOverwrite;
   Header header = first.accumulate ? memory.read_header(at) : Header{};
-  header.attention += attention_requested_ ? 1.0 : 0.0;
+  header.replan += replan_requested_ ? 1.0 : 0.0;
   if (gradient != nullptr) {
     pack(*gradient, memory.view(at), 1.0, mode);
     header.presence += 1.0;
@@ -213,7 +213,7 @@ void Session::pack_one(std::size_t index, const at::Tensor* gradient) {
 void Session::pack_together(const std::vector<Held>& held) {
   refuse_capture(held.front());
   const PackTarget& first = executor_->targets(held.front().slot).front();
-  const bool attention = attention_requested_;
+  const bool replan = replan_requested_;
   Tensors from;
   Tensors to;
   for (const Held& one : held) {
@@ -227,7 +227,7 @@ void Session::pack_together(const std::vector<Held>& held) {
     } else if (!first.accumulate) {
       memory.zero(at);
     }
-    from.push_back(memory.header_saying(one.gradient.defined(), attention));
+    from.push_back(memory.header_saying(one.gradient.defined(), replan));
     to.push_back(memory.header(at));
   }
   const PackMode mode = first.accumulate ? PackMode::kAccumulate : PackMode::kOverwrite;
@@ -338,7 +338,7 @@ bool Session::install(const std::vector<Due>& dues) {
   }
   unpack_all(arrived, gradients);
   return std::any_of(facts.begin(), facts.end(),
-                     [](const Header& header) { return header.attention > 0.0; });
+                     [](const Header& header) { return header.replan > 0.0; });
 }
 
 void Session::show(const std::vector<Due>& dues) {

@@ -57,7 +57,7 @@ class Session final : public GradientSink, public std::enable_shared_from_this<S
                                                 std::chrono::microseconds timeout);
   // Sets p.grad of every parameter whose gradient lies in these generations: to zero where no rank
   // had one, as Horovod does, but for a parameter that does not train any more. Returns whether any
-  // rank asks for attention in them: the same answer on every rank, from the headers that have to
+  // rank asks for a new plan in them: the same answer on every rank, from the headers that have to
   // be read anyway.
   bool install(const std::vector<Due>& dues);
   // Sets p.grad to what will hold the averages of these generations once they have arrived.
@@ -65,7 +65,7 @@ class Session final : public GradientSink, public std::enable_shared_from_this<S
   // The memory of one bucket in one buffer, headers included: for checkpoints.
   [[nodiscard]] at::Tensor bucket_memory(std::int32_t bucket, std::int32_t buffer) const;
   // From now on every header of this rank asks, until a new plan makes a new session.
-  void request_attention() { attention_requested_ = true; }
+  void request_replan() { replan_requested_ = true; }
 
   [[nodiscard]] Executor& executor() { return *executor_; }
   [[nodiscard]] std::span<const std::int32_t> slots_of(std::int32_t bucket) const;
@@ -100,7 +100,7 @@ class Session final : public GradientSink, public std::enable_shared_from_this<S
   std::vector<std::vector<std::shared_ptr<DeviceSignal>>> signals_;  // [buffer][bucket]
   std::shared_ptr<Executor> executor_;
   std::unique_ptr<Gathering> gathering_;
-  std::atomic<bool> attention_requested_{false};
+  std::atomic<bool> replan_requested_{false};
 };
 
 }  // namespace deft

@@ -48,7 +48,7 @@ class Arena(Part):
 class Slot(Part):
     """Where one parameter's gradient lives in its arena: a header of 16 bytes, then its data.
 
-    Element 0 of the header says whether a gradient was there, element 1 asks for attention.
+    Element 0 of the header says whether a gradient was there, element 1 asks for a new plan.
     """
 
     name: Name

@@ -2,8 +2,8 @@
 
 The first step only observes. At its end the ranks compare what has to be equal, the lowest rank
 plans, and every rank runs that plan. A new plan comes when a phase of the job ends, or when
-something changed (parameters, the time of a step): then a rank asks for attention in the headers of
-its gradients; all read the same answer at the same boundary. Nothing is in flight between plans.
+something changed (parameters, the time of a step): then a rank asks for a new plan in the headers
+of its gradients; all read the same answer at the same boundary. Nothing is in flight between plans.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.decide.control import Control
-from deft_horovod.runtime.decide.planning import Assignment, Task, assign, job_facts
+from deft_horovod.runtime.decide.planning import Assignment, Brief, assign, job_facts
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.installer import Installer
 from deft_horovod.runtime.measure.observer import Observer
@@ -41,13 +41,13 @@ class Engine:
         self,
         inner: torch.optim.Optimizer,
         members: Callable[[], tuple[NamedParameter, ...]],
-        task: Task,
+        brief: Brief,
         passes_per_step: int,
         process: Process,
     ) -> None:
         self._process = process
         self.clock = StepClock()
-        self.task = task
+        self.brief = brief
         self.passes_per_step = passes_per_step
         self.epoch = 0  # counts the plans of this optimizer
         self.dropped = 0  # generations that were thrown away, by rules that say so
@@ -61,8 +61,8 @@ class Engine:
         self._training_thread = threading.get_ident()
         self._unapplied = False  # a boundary was reached whose updates were not made
         self._observer = self._observe()
-        self._control = Control(task, inner, self.scales, process)
-        self._installer = Installer(task, inner, self.scales, self.clock, self._control)
+        self._control = Control(brief, inner, self.scales, process)
+        self._installer = Installer(brief, inner, self.scales, self.clock, self._control)
         process.engines.add(self)
 
     def __del__(self) -> None:
@@ -83,12 +83,12 @@ class Engine:
     @property
     def process_set_id(self) -> int:
         """Of the ranks that reduce together."""
-        return int(self.task.reduction.process_set.process_set_id)
+        return int(self.brief.reduction.process_set.process_set_id)
 
     @property
     def handles_scaling(self) -> bool:
         """Whether a loss scaler has to leave the unscaling to us."""
-        may_be = bool(self.task.config.plan_file) or self._restored is not None
+        may_be = bool(self.brief.config.plan_file) or self._restored is not None
         return self.late or (self.number is None and may_be)
 
     @property
@@ -142,7 +142,7 @@ class Engine:
             unplannable=bool(unplannable),
         )
         if wants and self.planned is not None:
-            self.planned.session.request_attention()
+            self.planned.session.request_replan()
         self._unapplied = True
 
     def after_step(self) -> None:
@@ -196,7 +196,7 @@ class Engine:
         """All ranks have come out of ``join()``. Those that left early have not read what the last
         headers asked for, so no rank acts on it. A rank that asked asks again in the next step."""
         if self.planned is not None:
-            self.planned.forget_attention()
+            self.planned.forget_replan_requests()
         self._control.rejoin(self._agreement())
         if (late := self._installed.late) and self._assignment is not None:  # a new cycle for all
             self._begin_cycle(self._assignment, late)
@@ -260,7 +260,7 @@ class Engine:
         """What is on its way, for a checkpoint; this rank alone may ask."""
         self.open_gates()
         if late := self._installed.late:
-            size = self.task.reduction.process_set.size()
+            size = self.brief.reduction.process_set.size()
             return InFlight.of(late, size, self.scales, in_step=self.complete).to_state()
         return None
 
@@ -273,7 +273,7 @@ class Engine:
     def stats(self) -> dict[str, Any]:
         """Times, bytes and messages so far."""
         return {
-            "policy": self.task.policy.name,
+            "policy": self.brief.policy.name,
             "plans": self.epoch,
             "dropped": self.dropped + (self.planned.dropped if self.planned else 0),
             **self._control.stats(),
@@ -282,7 +282,7 @@ class Engine:
 
     def facts(self) -> dict[str, Any]:
         """What has to be equal on all ranks before anything travels."""
-        return job_facts(self.task, self._inner, self._members(), self.passes_per_step)
+        return job_facts(self.brief, self._inner, self._members(), self.passes_per_step)
 
     # --- reducing ----------------------------------------------------------------------------
     def _reduce_now(self, members: Sequence[NamedParameter]) -> None:
@@ -290,15 +290,17 @@ class Engine:
         if members:
             number = "x" if self.number is None else self.number
             prefix = f"deft.{number}.now"
-            StockReducer(members, self.task.reduction, prefix, self.task.config.deadline_s).finish()
+            StockReducer(
+                members, self.brief.reduction, prefix, self.brief.config.deadline_s
+            ).finish()
 
     # --- planning ----------------------------------------------------------------------------
     def _observe(self) -> Observer:
-        watch = self.task.watches_forward
+        watch = self.brief.watches_forward
         return Observer(self._members(), self.passes_per_step, watch_forward=watch)
 
     def _agreement(self) -> Agreement:
-        return Agreement(self.task.reduction.process_set, self.task.config.deadline_s)
+        return Agreement(self.brief.reduction.process_set, self.brief.config.deadline_s)
 
     def _start(self) -> bool:
         agreement = self._agreement()
@@ -316,7 +318,7 @@ class Engine:
     def _go_on(self, agreement: Agreement) -> bool:
         """With what a checkpoint had in flight, if all ranks have loaded it and it fits."""
         restored, self._restored = self._restored, None
-        size = self.task.reduction.process_set.size()
+        size = self.brief.reduction.process_set.size()
         members = agreed_members(restored, agreement, self._observer.members, size)
         if restored is None or members is None:
             self.dropped += len(restored.memory) if restored is not None else 0
@@ -331,7 +333,7 @@ class Engine:
 
     def _assign(self, agreement: Agreement) -> Assignment:
         control, observer = self._control, self._observer
-        return assign(agreement, control.task, observer, control.view(observer), control.guard)
+        return assign(agreement, control.brief, observer, control.view(observer), control.guard)
 
     def _turn(self) -> None:
         """A new plan, if all ranks are here."""
@@ -353,7 +355,7 @@ class Engine:
             and self.planned is not None
             and not self._observer.experienced
         ):
-            self.planned.session.request_attention()  # after a step their order is known
+            self.planned.session.request_replan()  # after a step their order is known
         self.clock.forget()
 
     def _adopt(self, assignment: Assignment) -> None:

@@ -9,7 +9,7 @@ import torch
 
 from deft_horovod.runtime.correct.correction import correction_of, possible
 from deft_horovod.runtime.decide.control import Control
-from deft_horovod.runtime.decide.planning import Assignment, Task
+from deft_horovod.runtime.decide.planning import Assignment, Brief
 from deft_horovod.runtime.measure.observer import Observer
 from deft_horovod.runtime.measure.step_clock import StepClock
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
@@ -25,7 +25,7 @@ from deft_horovod.runtime.reduce.stock import StockHooks, StockReducer
 class Installer:
     """Of one optimizer."""
 
-    task: Task
+    brief: Brief
     inner: torch.optim.Optimizer
     scales: LossScales
     clock: StepClock
@@ -33,7 +33,7 @@ class Installer:
 
     def correction(self, observer: Observer) -> str:
         """What can be done about late updates."""
-        return possible(self.task.correction, observer.roots)
+        return possible(self.brief.correction, observer.roots)
 
     def install(
         self,
@@ -62,9 +62,9 @@ class Installer:
         return Installed(planned, gates_of(self.inner, planned, observer), stock)
 
     def _route(self, prefix: str, correction: str) -> Route:
-        task, opened = self.task, self.control.links.opened
-        how = merging(self.inner, task.config.merge, task.correction)
-        return Route(task.reduction, opened, prefix, task.config.deadline_s, how, correction)
+        brief, opened = self.brief, self.control.links.opened
+        how = merging(self.inner, brief.config.merge, brief.correction)
+        return Route(brief.reduction, opened, prefix, brief.config.deadline_s, how, correction)
 
     def stock_hooks(
         self, members: Sequence[NamedParameter], number: int | None, passes_per_step: int
@@ -72,7 +72,7 @@ class Installer:
         """For those that no plan carries."""
         if not members:
             return None
-        deadline_s, groups = self.task.config.deadline_s, self.task.groups.of(members)
+        deadline_s, groups = self.brief.config.deadline_s, self.brief.groups.of(members)
         prefix = f"deft.{number}.stock"
-        reducer = StockReducer(members, self.task.reduction, prefix, deadline_s, groups)
+        reducer = StockReducer(members, self.brief.reduction, prefix, deadline_s, groups)
         return StockHooks(reducer, passes_per_step)

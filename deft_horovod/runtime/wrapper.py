@@ -20,7 +20,7 @@ from typing_extensions import Self
 from deft_horovod.errors import DeftError, NotSupportedError, explain
 from deft_horovod.plan import Plan
 from deft_horovod.profile import Profile
-from deft_horovod.runtime.decide.planning import Task
+from deft_horovod.runtime.decide.planning import Brief
 from deft_horovod.runtime.engine import Engine
 from deft_horovod.runtime.process import this_process
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
@@ -52,7 +52,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     inner: torch.optim.Optimizer
     _members: tuple[NamedParameter, ...]
-    _task: Task
+    _brief: Brief
     _passes_per_step: int
     _active: bool
 
@@ -60,7 +60,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self,
         inner: torch.optim.Optimizer,
         members: tuple[NamedParameter, ...],
-        task: Task,
+        brief: Brief,
         passes_per_step: int,
         active: bool,
     ) -> None:
@@ -68,7 +68,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             {
                 "inner": inner,
                 "_members": members,
-                "_task": task,
+                "_brief": brief,
                 "_passes_per_step": passes_per_step,
                 "_active": active,
             }
@@ -135,27 +135,27 @@ class DistributedOptimizer(torch.optim.Optimizer):
     @property
     def op(self) -> Any:
         """The operation that combines the gradients of all ranks."""
-        return self._task.reduction.op
+        return self._brief.reduction.op
 
     @property
     def gradient_predivide_factor(self) -> float:
         """What gradients are divided by before they are summed, and multiplied by afterwards."""
-        return self._task.reduction.predivide
+        return self._brief.reduction.predivide
 
     @property
     def sparse_as_dense(self) -> bool:
         """Whether sparse gradients travel dense."""
-        return self._task.reduction.sparse_as_dense
+        return self._brief.reduction.sparse_as_dense
 
     @property
     def process_set(self) -> Any:
         """The ranks that gradients are averaged over."""
-        return self._task.reduction.process_set
+        return self._brief.reduction.process_set
 
     @property
     def _compression(self) -> Any:
         """As Horovod's own calls it."""
-        return self._task.reduction.compression
+        return self._brief.reduction.compression
 
     @property
     def _parameter_names(self) -> dict[torch.Tensor, str]:
@@ -165,7 +165,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def __getstate__(self) -> dict[str, Any]:
         if self._engine is not None:
             self._engine.open_gates()
-        kept = ("inner", "_members", "_task", "_passes_per_step", "_active")
+        kept = ("inner", "_members", "_brief", "_passes_per_step", "_active")
         return {key: self.__dict__[key] for key in kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -185,7 +185,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         # parameters.
         this = weakref.proxy(self)
         members = lambda: this._members  # noqa: E731, SLF001
-        return Engine(self.inner, members, self._task, self._passes_per_step, this_process())
+        return Engine(self.inner, members, self._brief, self._passes_per_step, this_process())
 
     # --- what Horovod's users call -----------------------------------------------------------
     @property

@@ -14,7 +14,7 @@ from deft_horovod import policies
 from deft_horovod.config import Config
 from deft_horovod.errors import NotSupportedError, explain
 from deft_horovod.runtime import wrapper
-from deft_horovod.runtime.decide.planning import Task
+from deft_horovod.runtime.decide.planning import Brief
 from deft_horovod.runtime.job_request import Purpose
 from deft_horovod.runtime.process import this_process
 from deft_horovod.runtime.ranks.groups import Groups
@@ -73,7 +73,7 @@ def DistributedOptimizer(  # noqa: N802  # rule: stock signature
     members = members_of(optimizer.param_groups, arguments["named_parameters"])
     _require_init()  # as Horovod, after what is wrong with the arguments
     reduction = Reduction(op, compression, gradient_predivide_factor, sparse_as_dense, process_set)
-    task = _task(settings, reduction, Groups.parse(groups), optimizer)
+    brief = _brief(settings, reduction, Groups.parse(groups), optimizer)
     adasum = op == stock.Adasum
     if adasum and stock.size() > 1:
         # Adasum reduces updates, not gradients: Horovod's optimizer does all of it.
@@ -81,7 +81,7 @@ def DistributedOptimizer(  # noqa: N802  # rule: stock signature
     # A lone elastic worker may get peers later, so it needs its hooks from the start.
     alone = stock.size() == 1 and not Config.elastic()
     active = not adasum and not alone and process_set.included()
-    return wrapper.DistributedOptimizer(optimizer, members, task, backward_passes_per_step, active)
+    return wrapper.DistributedOptimizer(optimizer, members, brief, backward_passes_per_step, active)
 
 
 def _stock_optimizer(optimizer: torch.optim.Optimizer, **arguments: Any) -> torch.optim.Optimizer:
@@ -89,9 +89,9 @@ def _stock_optimizer(optimizer: torch.optim.Optimizer, **arguments: Any) -> torc
     return made
 
 
-def _task(
+def _brief(
     settings: Config, reduction: Reduction, groups: Groups, optimizer: torch.optim.Optimizer
-) -> Task:
+) -> Brief:
     """`auto` tries what cannot keep groups together, and updates parameters one by one; where that
     is asked for, or not possible, it means the policy that can."""
     request = this_process().job_request
@@ -99,7 +99,7 @@ def _task(
     if request is not None:
         settings, purpose = request.over_config(settings), request.purpose
     if purpose == "profile":
-        return Task(policies.get("stock"), settings, reduction, groups, purpose)
+        return Brief(policies.get("stock"), settings, reduction, groups, purpose)
     name = settings.policy
     if name == "auto" and groups.given:
         name = "bucket"
@@ -111,22 +111,22 @@ def _task(
                 "late: policy 'bucket'",
                 type(optimizer).__name__,
             )
-    task = Task(policies.get(name), settings, reduction, groups, purpose)
-    _check_policy(task, optimizer)
-    return task
+    brief = Brief(policies.get(name), settings, reduction, groups, purpose)
+    _check_policy(brief, optimizer)
+    return brief
 
 
-def _check_policy(task: Task, optimizer: torch.optim.Optimizer) -> None:
-    if task.groups.given and not task.policy.supports_groups:
+def _check_policy(brief: Brief, optimizer: torch.optim.Optimizer) -> None:
+    if brief.groups.given and not brief.policy.supports_groups:
         raise NotSupportedError(
             explain(
-                f"policy '{task.policy.name}' does not keep groups of gradients together",
+                f"policy '{brief.policy.name}' does not keep groups of gradients together",
                 observed="groups or num_groups was given",
                 action="use policy 'bucket' or 'stock', or no groups",
             )
         )
-    if task.policy.gates or task.policy.measures or task.config.plan_file:
-        require_partial(optimizer, task.policy.name)
+    if brief.policy.gates or brief.policy.measures or brief.config.plan_file:
+        require_partial(optimizer, brief.policy.name)
 
 
 def _require_init() -> None:

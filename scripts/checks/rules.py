@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from scripts.places import ROOT
 
@@ -21,13 +20,6 @@ MADE = (".pyc", ".so")  # not by people
 # Where a study or an example is one file more, not one concept more.
 COLLECTIONS = ("docs/studies", "docs/images", "docs/examples")
 STOCK_SIGNATURE = "# rule: stock signature"
-
-# Class names that the package may have twice, and why.
-SHARED_CLASS_NAMES = MappingProxyType(
-    {
-        "Task": "runtime/decide has what planning is asked; the plan has one message",
-    }
-)
 
 PYTHON_FOLDERS = ("deft_horovod", "tests", "scripts", "docs/examples")
 CPP_FOLDERS = ("csrc", "tests/cpp")
@@ -199,7 +191,7 @@ def check_class_names(root: Path) -> Iterator[Finding]:
                 place = (path.relative_to(root).as_posix(), node.lineno)
                 places[node.name.strip("_")].append(place)
     for name, (first, *others) in places.items():
-        for path_name, line in others if name not in SHARED_CLASS_NAMES else []:
+        for path_name, line in others:
             what = f"class {name}, as in {first[0]}:{first[1]}"
             yield Finding(path_name, line, what, "one class of a name in deft_horovod")
 

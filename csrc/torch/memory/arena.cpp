@@ -75,10 +75,10 @@ void Arena::write_header(std::size_t slot, const Header& header) {
     if (where.is_cpu()) {
       auto* element = where.data_ptr<scalar_t>();
       element[0] = static_cast<scalar_t>(header.presence);
-      element[1] = static_cast<scalar_t>(header.attention);
+      element[1] = static_cast<scalar_t>(header.replan);
     } else {
       where.select(0, 0).fill_(header.presence);
-      where.select(0, 1).fill_(header.attention);
+      where.select(0, 1).fill_(header.replan);
     }
   });
 }
@@ -89,7 +89,7 @@ Header Arena::read_header(std::size_t slot) const {
   AT_DISPATCH_FLOATING_TYPES_AND_HALF(where.scalar_type(), "read_header", [&] {
     const auto* element = where.data_ptr<scalar_t>();
     header.presence = static_cast<double>(element[0]);
-    header.attention = static_cast<double>(element[1]);
+    header.replan = static_cast<double>(element[1]);
   });
   return header;
 }

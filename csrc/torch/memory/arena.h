@@ -1,7 +1,7 @@
 // One flat buffer per (parameter dtype, wire dtype, device), and a view of it per parameter.
 //
 // A slot is a header of 16 bytes and the gradient. The header travels with the gradient and is
-// summed like it: `presence` tells whether any rank had a gradient, `attention` whether any rank
+// summed like it: `presence` tells whether any rank had a gradient, `replan` whether any rank
 // asks for a new plan. So these facts reach all ranks with no message of their own.
 #pragma once
 
@@ -20,7 +20,7 @@ constexpr std::int64_t kHeaderBytes = 16;
 
 struct Header {
   double presence = 0.0;
-  double attention = 0.0;
+  double replan = 0.0;
 };
 
 class Arena {
@@ -44,8 +44,8 @@ class Arena {
   [[nodiscard]] std::vector<Header> read_headers(const std::vector<std::size_t>& slots) const;
   // The header of a slot, and one that says this, to be packed there like a gradient.
   [[nodiscard]] const at::Tensor& header(std::size_t slot) const { return headers_[slot]; }
-  [[nodiscard]] const at::Tensor& header_saying(bool presence, bool attention) const {
-    return sayings_[(presence ? 2U : 0U) + (attention ? 1U : 0U)];
+  [[nodiscard]] const at::Tensor& header_saying(bool presence, bool replan) const {
+    return sayings_[(presence ? 2U : 0U) + (replan ? 1U : 0U)];
   }
   void zero(std::size_t slot);  // header and gradient
 

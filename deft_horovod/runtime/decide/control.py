@@ -27,7 +27,7 @@ from deft_horovod.runtime.decide.drift import Drift
 from deft_horovod.runtime.decide.guard import Guard, guard_of
 from deft_horovod.runtime.decide.log_lines import lateness_text, verdict
 from deft_horovod.runtime.decide.phases import Phase, Phases, choose, slowest
-from deft_horovod.runtime.decide.planning import Assignment, Task
+from deft_horovod.runtime.decide.planning import Assignment, Brief
 from deft_horovod.runtime.decide.rate_watch import RateWatch
 from deft_horovod.runtime.decide.replan_vote import ReplanVote, State
 from deft_horovod.runtime.decide.trial_results import comparison
@@ -57,17 +57,17 @@ class Control:
     """Decides for one optimizer."""
 
     def __init__(
-        self, task: Task, inner: torch.optim.Optimizer, scales: LossScales, process: Process
+        self, brief: Brief, inner: torch.optim.Optimizer, scales: LossScales, process: Process
     ) -> None:
-        self.links = Links(task.reduction, task.config)
+        self.links = Links(brief.reduction, brief.config)
         self._process = process
-        self._whole_task = task
+        self._whole_brief = brief
         self._inner = inner
         self._asked: AskedOptimizer[Any] | None = (
             None  # of the request that the job was started with
         )
-        self._phases = Phases(task.policy.name, task.config, purpose=task.purpose)
-        self._drift = Drift(task.config.drift, task.config.drift_steps)
+        self._phases = Phases(brief.policy.name, brief.config, purpose=brief.purpose)
+        self._drift = Drift(brief.config.drift, brief.config.drift_steps)
         self._profiler: Profiler | None = None
         self._profile: Profile | None = None  # of the members in `_profiled`
         self._memory = Memory()
@@ -80,7 +80,7 @@ class Control:
         self._tracer: Tracer | None = None
         self._guard: Guard | None = None
         self._thrown_away = ThrownAway()
-        self._rate = RateWatch(inner, task, scales)
+        self._rate = RateWatch(inner, brief, scales)
         self._warned = False  # that updates may come late
 
     # --- what runs now -----------------------------------------------------------------------
@@ -95,27 +95,27 @@ class Control:
         return self._phases.phase
 
     @property
-    def task(self) -> Task:
-        """The task as the current phase has it: another policy, or limits that are tighter."""
+    def brief(self) -> Brief:
+        """The brief as the current phase has it: another policy, or limits that are tighter."""
         phase = self.phase
         policy = self._memory.of(policies.get(phase.policy))
         sums = phase.late and self._thrown_away.sums
-        return replace(self._whole_task, policy=policy, late=phase.late, sums=sums)
+        return replace(self._whole_brief, policy=policy, late=phase.late, sums=sums)
 
     @property
     def plans_at_once(self) -> bool:
         """Whether the policy plans from the first impression instead of a profile."""
-        return not self._measures and not self._whole_task.config.plan_file
+        return not self._measures and not self._whole_brief.config.plan_file
 
     @property
     def _measures(self) -> bool:
-        return self._whole_task.policy.measures or self._whole_task.purpose != "train"
+        return self._whole_brief.policy.measures or self._whole_brief.purpose != "train"
 
     @property
     def guard(self) -> Guard | None:
         """Who judges the plan of this phase, if it may be late."""
-        task = self.task
-        return self._guard if task.limits.late else None
+        brief = self.brief
+        return self._guard if brief.limits.late else None
 
     def view(self, observer: Observer) -> Callable[[Sequence[NamedParameter]], Profile]:
         """The profile of any members, as far as it is known."""
@@ -132,7 +132,7 @@ class Control:
     def meet(self, agreement: Agreement, observer: Observer, number: int) -> None:
         """The ranks meet for the first time, or anew; `number`: of this optimizer."""
         self.links.open(agreement, number, observer.members)
-        config = self._whole_task.config
+        config = self._whole_brief.config
         self._guard = self._new_guard(agreement, observer)
         if config.trace and self._tracer is None:
             file = self._process.trace_file(config.trace, stock.rank())
@@ -141,15 +141,15 @@ class Control:
             self._tracer = Tracer(file.write, line, offset, config.trace_steps)
 
     def _new_guard(self, agreement: Agreement, observer: Observer) -> Guard | None:
-        able = possible(self._whole_task.correction, observer.roots)
-        return guard_of(self._whole_task, able, deciding=agreement.deciding)
+        able = possible(self._whole_brief.correction, observer.roots)
+        return guard_of(self._whole_brief, able, deciding=agreement.deciding)
 
     def adopt(self, assignment: Assignment) -> None:
         """What came of planning."""
         plan = assignment.plan
         if self._guard is not None:
             self._guard.judged(assignment.judgement)
-        if plan is not None and stock.rank() == 0 and self._whole_task.config.verbose:
+        if plan is not None and stock.rank() == 0 and self._whole_brief.config.verbose:
             _LOG.warning("%s", plan.describe())
 
     def follow(
@@ -189,7 +189,7 @@ class Control:
         """The gradients of this step were thrown away."""
         for follower in self._followers:
             follower.skip_step()
-        if self._thrown_away.one_more(plan) and not self._whole_task.config.plan_file:
+        if self._thrown_away.one_more(plan) and not self._whole_brief.config.plan_file:
             self._vote.move(State.ASKED)
 
     def end_boundary(
@@ -222,7 +222,7 @@ class Control:
             self._vote.want()
         wants = wish is not Wish.NOTHING
         # Without a plan there are no headers to ask in; the program is the same on all ranks.
-        asked = changed if planned is None else planned.take_attention()
+        asked = changed if planned is None else planned.take_replan_request()
         if planned is None and self._may_drift and self._steps_with_plan % self._drift.steps == 0:
             asked = agree().union([wants])[0] or asked
         if phase_over:
@@ -235,7 +235,7 @@ class Control:
         """Says once what came out."""
         if self._steps_with_plan == _REPORT_AFTER_STEPS and self._may_drift and self._profile:
             plan = planned.plan if planned is not None else None
-            if stock.rank() == min(self._whole_task.reduction.process_set.ranks):
+            if stock.rank() == min(self._whole_brief.reduction.process_set.ranks):
                 step_us = clock.medians()["step_us"]
                 _LOG.warning("%s", verdict(self._profile, plan, step_us, self._phases.trials))
 
@@ -243,11 +243,11 @@ class Control:
     def _may_drift(self) -> bool:
         """Whether there is a profile that may become outdated."""
         measured = self.phase.kind == "settled" and self._profile is not None
-        return measured and self._whole_task.purpose == "train"
+        return measured and self._whole_brief.purpose == "train"
 
     def _has_learnt(self) -> bool:
         """A policy without a profile plans again once it has seen some messages travel."""
-        after = self._whole_task.policy.replan_after_steps
+        after = self._whole_brief.policy.replan_after_steps
         return (
             self.plans_at_once
             and after is not None
@@ -284,10 +284,10 @@ class Control:
         elif turned and self._rate.calm:
             self._phases.try_late()
         elif why.again or turned:  # else all is known: only the guard's plan is another one
-            self._restart(observer, self._whole_task.config.warmup_steps)
+            self._restart(observer, self._whole_brief.config.warmup_steps)
 
     def _follow_rate(self) -> None:
-        self._whole_task = self._rate.task
+        self._whole_brief = self._rate.brief
         self._phases.calm = self._rate.calm
 
     def _restart(self, observer: Observer, steps_done: int) -> None:
@@ -298,7 +298,7 @@ class Control:
         if not observer.members:
             self._phases.rest()  # until something trains
         if self.phase.kind == "profile":
-            config = self._whole_task.config
+            config = self._whole_brief.config
             self._profiled = observer.members
             self._profiler = Profiler(
                 observer, self._inner, config.profile_warmup_steps, config.profile_steps
@@ -307,10 +307,10 @@ class Control:
     def _end_phase(self, agreement: Agreement, planned: PlannedReducer | None) -> None:
         self._reasons[f"end of {self.phase.kind}"] += 1
         if self._profiler is not None:
-            links = self.links.probe(agreement, self._profiled, halves=self._whole_task.splits)
+            links = self.links.probe(agreement, self._profiled, halves=self._whole_brief.splits)
             self._profile = self._profiler.profile(agreement, self._profiled, links)
             self._profiler = None
-            if self._asked is not None and self._whole_task.purpose == "profile":
+            if self._asked is not None and self._whole_brief.purpose == "profile":
                 self._asked.take(self._profile, agreement)
         if self.phase.kind == "trial" and planned is not None:
             self._tried[self.phase.policy, self.phase.late] = planned.plan
@@ -321,13 +321,13 @@ class Control:
         times = self._phases.trials
         of_ranks = agreement.gather(list(times.values()))
         whole = slowest([dict(zip(times, row, strict=True)) for row in of_ranks])
-        min_gain = self._whole_task.config.min_gain
+        min_gain = self._whole_brief.config.min_gain
         chosen = choose(whole, min_gain)
         if self._asked is not None and self._profile is not None:
-            name, rounds = self._whole_task.policy.name, self._phases.rounds
+            name, rounds = self._whole_brief.policy.name, self._phases.rounds
             found = comparison(agreement, name, min_gain, rounds, self._tried, self._profile)
             self._asked.take(found, agreement)
-        self._phases.settle(*chosen)
+        self._phases.keep(*chosen)
 
     # --- beginnings and ends -----------------------------------------------------------------
     def start(self, agreement: Agreement, observer: Observer) -> None:
@@ -342,8 +342,8 @@ class Control:
         if any(agreement.union([kept is None])) or kept is None:
             self._restart(observer, steps)
             return
-        links = self.links.probe(agreement, self._profiled, halves=self._whole_task.splits)
-        size = self._whole_task.reduction.process_set.size()
+        links = self.links.probe(agreement, self._profiled, halves=self._whole_brief.splits)
+        size = self._whole_brief.reduction.process_set.size()
         self._profile = kept.model_copy(update={"links": links, "size": size})
         self._phases.restart(steps)
         self._phases.proceed()
@@ -352,7 +352,7 @@ class Control:
         """The job may have been started with a request. All ranks have to end together, so all have
         to have it."""
         request = self._process.job_request
-        everyone = self._whole_task.reduction.process_set.size() == stock.size()
+        everyone = self._whole_brief.reduction.process_set.size() == stock.size()
         tensors = [member.tensor for member in observer.members]
         if request is not None and self._asked is None and everyone and tensors:
             self._asked = request.asked_optimizer(type(self._inner).__name__, tensors)
@@ -362,9 +362,9 @@ class Control:
         self._rate.resume()
         self._follow_rate()
         self._guard = self._new_guard(agreement, observer)
-        task = self._whole_task
-        self._phases.phases = (Phase("settled", task.policy.name, late=True),)
-        if not (task.config.plan_file or within(plan, task.limits)):
+        brief = self._whole_brief
+        self._phases.phases = (Phase("settled", brief.policy.name, late=True),)
+        if not (brief.config.plan_file or within(plan, brief.limits)):
             self._vote.want()
             self._vote.move(State.PHASE_OVER)
 

@@ -28,7 +28,7 @@ from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.reduce.installed import Boundary
 
 if TYPE_CHECKING:
-    from deft_horovod.runtime.decide.planning import Task
+    from deft_horovod.runtime.decide.planning import Brief
 
 _LOG: Final = logging.getLogger("deft_horovod")
 _FEWEST_STEPS: Final = 20  # to judge by
@@ -129,12 +129,12 @@ class Guard(Follower[Boundary]):
         return found
 
 
-def guard_of(task: Task, correction: str, *, deciding: bool) -> Guard | None:
-    """Where the task's updates may be late and accuracy has a budget. `correction`: of those that
+def guard_of(brief: Brief, correction: str, *, deciding: bool) -> Guard | None:
+    """Where the brief's updates may be late and accuracy has a budget. `correction`: of those that
     are; `deciding`: whether this rank plans for all."""
-    allowed = budget(task.policy.name, task.config)
-    late = task.limits.late and not task.config.plan_file
-    if allowed is None or not late or task.purpose != "train":
+    allowed = budget(brief.policy.name, brief.config)
+    late = brief.limits.late and not brief.config.plan_file
+    if allowed is None or not late or brief.purpose != "train":
         return None
-    size, summed = task.reduction.process_set.size(), task.reduction.op == stock.Sum
+    size, summed = brief.reduction.process_set.size(), brief.reduction.op == stock.Sum
     return Guard(allowed, correction, GradientStatistics(size, summed=summed) if deciding else None)

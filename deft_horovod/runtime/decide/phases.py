@@ -165,7 +165,7 @@ class Phases:
         self._place += 1
         self.steps = 0
 
-    def settle(self, policy: str, late: bool) -> None:
+    def keep(self, policy: str, late: bool) -> None:
         """The choice is made."""
         self.phases = (*self.phases, Phase("settled", policy, late=late))
         self.proceed()

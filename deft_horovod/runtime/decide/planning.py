@@ -31,8 +31,8 @@ from deft_horovod.solver.problem import Limits
 
 
 @dataclass(frozen=True)
-class Task:
-    """What planning needs to know, and does not find out by itself."""
+class Brief:
+    """What planning is told, and cannot find out by itself."""
 
     policy: Policy
     config: Config
@@ -96,7 +96,7 @@ def facts_of(members: Sequence[NamedParameter]) -> list[dict[str, Any]]:
 
 
 def job_facts(
-    task: Task,
+    brief: Brief,
     inner: torch.optim.Optimizer,
     members: Sequence[NamedParameter],
     passes_per_step: int,
@@ -108,26 +108,26 @@ def job_facts(
             "horovod": horovod.__version__,
             "torch": torch.__version__,
         },
-        "policy": task.policy.name,
-        "config": task.config.model_dump(),
-        "reduction": task.reduction.facts(),
+        "policy": brief.policy.name,
+        "config": brief.config.model_dump(),
+        "reduction": brief.reduction.facts(),
         "backward_passes_per_step": passes_per_step,
-        "merging": asdict(merging(inner, task.config.merge, task.correction)),
-        "correction": task.correction,
-        "groups": task.groups.of(members),
+        "merging": asdict(merging(inner, brief.config.merge, brief.correction)),
+        "correction": brief.correction,
+        "groups": brief.groups.of(members),
         "parameters": facts_of(members),
     }
 
 
-def _plannable(task: Task, member: NamedParameter) -> bool:
+def _plannable(brief: Brief, member: NamedParameter) -> bool:
     return (
-        task.policy.uses_executor
-        and task.reduction.plannable
-        and task.reduction.wire(dtype_name(member.tensor)) is not None
+        brief.policy.uses_executor
+        and brief.reduction.plannable
+        and brief.reduction.wire(dtype_name(member.tensor)) is not None
     )
 
 
-def _request(task: Task, members: Sequence[NamedParameter], profile: Profile) -> Request:
+def _request(brief: Brief, members: Sequence[NamedParameter], profile: Profile) -> Request:
     parameters = []
     for member in members:
         dtype = dtype_name(member.tensor)
@@ -136,16 +136,16 @@ def _request(task: Task, members: Sequence[NamedParameter], profile: Profile) ->
                 name=member.name,
                 elements=member.tensor.numel(),
                 dtype=dtype,
-                wire=task.reduction.wire(dtype) or dtype,
+                wire=brief.reduction.wire(dtype) or dtype,
                 device=member.tensor.device.type,
             )
         )
     return Request(
         parameters=tuple(parameters),
         profile=profile,
-        config=task.config,
-        groups=task.groups.of(members),
-        limits=task.limits,
+        config=brief.config,
+        groups=brief.groups.of(members),
+        limits=brief.limits,
     )
 
 
@@ -153,21 +153,21 @@ _Decision = tuple[Plan, Judgement | None]
 
 
 def _decide(
-    task: Task, members: Sequence[NamedParameter], profile: Profile, guard: Guard | None
+    brief: Brief, members: Sequence[NamedParameter], profile: Profile, guard: Guard | None
 ) -> _Decision:
-    request = _request(task, members, profile)
+    request = _request(brief, members, profile)
     if guard is not None:
-        return guard.judge(task.policy, request)
-    if not task.config.plan_file:
-        return task.policy.plan(request), None
-    plan = Plan.load(task.config.plan_file)
-    require_fit(plan, request.parameters, task.config.plan_file)
+        return guard.judge(brief.policy, request)
+    if not brief.config.plan_file:
+        return brief.policy.plan(request), None
+    plan = Plan.load(brief.config.plan_file)
+    require_fit(plan, request.parameters, brief.config.plan_file)
     return plan, None
 
 
 def assign(
     agreement: Agreement,
-    task: Task,
+    brief: Brief,
     observer: Observer,
     view: Callable[[Sequence[NamedParameter]], Profile],
     guard: Guard | None = None,
@@ -183,14 +183,14 @@ def assign(
     planned = tuple(
         member
         for member, is_sparse in zip(observer.members, sparse, strict=True)
-        if not is_sparse and _plannable(task, member)
+        if not is_sparse and _plannable(brief, member)
     )
     chosen = {id(member) for member in planned}
     rest = tuple(member for member in observer.members if id(member) not in chosen)
     if not planned:
         return Assignment(None, (), rest)
     plan, judgement = _shared(
-        agreement, lambda: _decide(task, planned, view(planned), guard), judges=guard is not None
+        agreement, lambda: _decide(brief, planned, view(planned), guard), judges=guard is not None
     )
     return Assignment(plan, planned, rest, judgement)
 

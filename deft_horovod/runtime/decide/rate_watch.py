@@ -14,7 +14,7 @@ from typing import Final
 import torch
 
 from deft_horovod.preserver.budget import budget
-from deft_horovod.runtime.decide.planning import Task
+from deft_horovod.runtime.decide.planning import Brief
 from deft_horovod.runtime.follower import Follower, Wish
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.reduce.installed import Boundary
@@ -31,12 +31,12 @@ class RateWatch(Follower[Boundary]):
     """Of one optimizer. Its rates are thought to be equal on all ranks; what was seen of them is
     not, as a rank may have come later."""
 
-    def __init__(self, inner: torch.optim.Optimizer, task: Task, scales: LossScales) -> None:
+    def __init__(self, inner: torch.optim.Optimizer, brief: Brief, scales: LossScales) -> None:
         self._passed = 0  # of `CALM`, as all ranks have agreed
         self._inner = inner
-        self._task = task
+        self._brief = brief
         self._scales = scales
-        self._acts = may_become_late(task)
+        self._acts = may_become_late(brief)
         self._highest: list[float] = []  # of each group, that was seen
         self._ranks = 0  # that there were in the latest step
         self._shrunk = 1.0  # to this part of the most ranks
@@ -50,9 +50,9 @@ class RateWatch(Follower[Boundary]):
         return self._passed > 0
 
     @property
-    def task(self) -> Task:
+    def brief(self) -> Brief:
         """The user's options, and late updates where no option forbids them."""
-        return replace(self._task, calm=self.calm)
+        return replace(self._brief, calm=self.calm)
 
     def end_boundary(self, at: Boundary) -> Wish:
         agree = self._ought_to_agree(late=at.late)
@@ -111,7 +111,7 @@ class RateWatch(Follower[Boundary]):
     def _follow_ranks(self) -> None:
         """Elastic scripts fit the rate to the number of ranks: with fewer of them it falls, which
         says nothing of its schedule. Where it does not follow, it is its own highest soon."""
-        ranks = self._task.reduction.process_set.size()
+        ranks = self._brief.reduction.process_set.size()
         if ranks < self._ranks:
             self._shrunk *= ranks / self._ranks
             self._highest = [rate * ranks / self._ranks for rate in self._highest]
@@ -145,10 +145,10 @@ def _passed(share: float) -> int:
     return sum(share <= level for level in CALM)
 
 
-def may_become_late(task: Task) -> bool:
+def may_become_late(brief: Brief) -> bool:
     """Whether the user has left it to `auto`, and accuracy may cost anything at all."""
-    config = task.config
-    left = task.policy.name == "auto" and task.purpose == "train" and config.max_delay is None
+    config = brief.config
+    left = brief.policy.name == "auto" and brief.purpose == "train" and config.max_delay is None
     # hvd.join() is refused where late updates use a second link.
     told = bool(config.plan_file or config.second_interface)
     return left and not told and bool(budget("auto", config))

@@ -123,7 +123,7 @@ class PlannedReducer:
         self.route = route
         self._clock = clock
         self._watch = watch
-        self._attention = self._attention_next = False
+        self._replan_asked = self._replan_asked_next = False
         self.void_runs: set[_Run] = set()
         self._travel_again: set[_Run] = set()  # of these: nothing is lost with them
         self.boundary: list[native.Due] = []  # what was due at the latest one
@@ -167,15 +167,15 @@ class PlannedReducer:
         if hold_gated:
             return gated
         # Other ranks may hold these until the next forward: what they ask for counts then.
-        self._attention_next = self._receive(gated)
+        self._replan_asked_next = self._receive(gated)
         return []
 
     def take(self, dues: Sequence[native.Due]) -> None:
         """Waits for generations and leaves their averages in ``p.grad``."""
-        self._attention = self._receive(dues) or self._attention
+        self._replan_asked = self._receive(dues) or self._replan_asked
 
     def _receive(self, dues: Sequence[native.Due]) -> bool:
-        """Returns whether any rank asks for attention."""
+        """Returns whether any rank asks for a new plan."""
         if not dues:
             return False
         with self._clock.exposed():
@@ -219,22 +219,22 @@ class PlannedReducer:
             found.setdefault(rates[slot], []).append(self.members[slot].tensor)
         return found
 
-    def take_attention(self) -> bool:
+    def take_replan_request(self) -> bool:
         """Whether any rank asked for a new plan in what was taken since the last call."""
-        asked = self._attention
-        self._attention, self._attention_next = self._attention_next, False
+        asked = self._replan_asked
+        self._replan_asked, self._replan_asked_next = self._replan_asked_next, False
         return asked
 
-    def forget_attention(self) -> None:
+    def forget_replan_requests(self) -> None:
         """No rank acts on what was asked for so far."""
-        self._attention = self._attention_next = False
+        self._replan_asked = self._replan_asked_next = False
 
     def members_of(self, dues: Iterable[native.Due]) -> set[int]:
         """The parameters that have a part in these generations."""
         return {slot for due in dues for slot in self.session.slots_of(due.bucket)}
 
     def _install(self, dues: Sequence[native.Due]) -> bool:
-        """Returns whether any rank asks for attention."""
+        """Returns whether any rank asks for a new plan."""
         valid = [due for due in dues if _run(due) not in self.void_runs]
         runs = {_run(due) for due in dues}
         self.dropped += len((runs & self.void_runs) - self._travel_again)

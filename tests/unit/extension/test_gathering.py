@@ -98,7 +98,7 @@ def test_together_is_one_by_one(pick, timing):
         factors = [(i, float(pick.randint(1, 9))) for i in order if pick.random() < 0.8]
         if step == 3:
             for rank in ranks:
-                rank.session.request_attention()
+                rank.session.request_replan()
         (one, asked), (other, asked_too) = (rank.step(factors) for rank in ranks)
         assert asked == asked_too
         for mine, theirs in zip(one, other, strict=True):

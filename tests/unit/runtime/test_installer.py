@@ -9,7 +9,7 @@ import torch
 from deft_horovod import policies
 from deft_horovod.config import Config
 from deft_horovod.runtime.decide.control import Control
-from deft_horovod.runtime.decide.planning import Assignment, Task, assign
+from deft_horovod.runtime.decide.planning import Assignment, Brief, assign
 from deft_horovod.runtime.installer import Installer
 from deft_horovod.runtime.measure.observer import Observer
 from deft_horovod.runtime.measure.step_clock import StepClock
@@ -30,9 +30,9 @@ def job(request):
     inner = torch.optim.SGD(layer.parameters(), lr=1.0)
     members = [NamedParameter(name, tensor) for name, tensor in layer.named_parameters()]
     reduction = Reduction(stock.Sum, stock.Compression.none, 1.0, False, stock.global_process_set)
-    task = Task(policies.get("bucket"), Config(), reduction, Groups(()))
+    brief = Brief(policies.get("bucket"), Config(), reduction, Groups(()))
     scales = LossScales()
-    control = Control(task, inner, scales, Process())
+    control = Control(brief, inner, scales, Process())
     observer = Observer(members, 1, watch_forward=False)
     agreement = Agreement(stock.global_process_set, 10.0)
     number = abs(hash(request.node.name)) % 1_000_000
@@ -40,8 +40,8 @@ def job(request):
     layer(torch.ones(1, 3)).sum().backward()
     observer.end_step()
     inner.zero_grad()
-    assignment = assign(agreement, task, observer, control.view(observer))
-    installer = Installer(task, inner, scales, StepClock(), control)
+    assignment = assign(agreement, brief, observer, control.view(observer))
+    installer = Installer(brief, inner, scales, StepClock(), control)
     return SimpleNamespace(
         installer=installer,
         layer=layer,

@@ -74,7 +74,7 @@ def test_walking_the_phases_of_auto_tries_every_candidate_as_often(given_options
         if phases.undecided:
             assert set(phases.trials) == set(seen)
             assert set(seen.values()) == {config.trial_rounds * config.trial_steps}
-            phases.settle(*choose(phases.trials, config.min_gain))
+            phases.keep(*choose(phases.trials, config.min_gain))
         else:
             phases.proceed()
     assert phases.phase == Phase("settled", STOCK)  # all take the same time, so nothing is gained
@@ -146,7 +146,7 @@ def test_late_updates_are_tried_against_what_runs_once_gradients_were_looked_at(
     config = Config(**{**given_options, "max_delay": None, "max_merge": None})
     phases = Phases("auto", config)
     walked(phases, 100.0)
-    phases.settle(running, late=False)
+    phases.keep(running, late=False)
     before = {**phases.trials}
     phases.try_late()
     assert (phases.phase.kind, phases.phase.late) == ("warmup", False)

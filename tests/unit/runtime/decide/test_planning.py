@@ -10,7 +10,7 @@ from deft_horovod.config import Config
 from deft_horovod.errors import PlanError
 from deft_horovod.plan import Plan
 from deft_horovod.preserver.judgement import Judgement
-from deft_horovod.runtime.decide.planning import Task, assign, facts_of
+from deft_horovod.runtime.decide.planning import Brief, assign, facts_of
 from deft_horovod.runtime.measure.observer import Observer
 from deft_horovod.runtime.ranks.groups import Groups
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter, dtype_name
@@ -37,9 +37,9 @@ class Echo:
         self.equal.append(facts)
 
 
-def task(policy="bucket", compression=stock.Compression.none, op=stock.Average):
+def brief(policy="bucket", compression=stock.Compression.none, op=stock.Average):
     reduction = Reduction(op, compression, 1.0, False, stock.global_process_set)
-    return Task(policies.get(policy), Config(), reduction, Groups())
+    return Brief(policies.get(policy), Config(), reduction, Groups())
 
 
 def observed(*tensors):
@@ -53,29 +53,29 @@ def made_of(agreement, given, observer):
 
 def test_the_deciding_rank_plans_for_all_and_all_verify():
     observer, echo = observed(torch.ones(3), torch.ones(5)), Echo()
-    made = made_of(echo, task(), observer)
+    made = made_of(echo, brief(), observer)
     assert made.planned == observer.members
     assert made.stock == ()
     assert echo.equal == [{"plan": made.plan.hash()}]
-    other = made_of(Echo(deciding=False, shared=made.plan.to_json()), task(), observer)
+    other = made_of(Echo(deciding=False, shared=made.plan.to_json()), brief(), observer)
     assert other.plan == made.plan
 
 
 def test_what_is_sparse_on_any_rank_goes_the_stock_way_on_all():
     observer = observed(torch.ones(3), torch.ones(5), torch.ones(7))
-    made = made_of(Echo(sparse_elsewhere={1}), task(), observer)
+    made = made_of(Echo(sparse_elsewhere={1}), brief(), observer)
     assert [m.name for m in made.planned] == ["p0", "p2"]
     assert [m.name for m in made.stock] == ["p1"]
     assert [slot.name for slot in made.plan.slots] == ["p0", "p2"]
 
 
 def test_what_has_no_wire_goes_the_stock_way():
-    made = made_of(Echo(), task(), observed(torch.ones(3), torch.ones(3).to(torch.cfloat)))
+    made = made_of(Echo(), brief(), observed(torch.ones(3), torch.ones(3).to(torch.cfloat)))
     assert [m.name for m in made.stock] == ["p1"]
 
 
 @pytest.mark.parametrize(
-    "given", [task("stock"), task(op=stock.Min), task(compression=type("Mine", (), {}))]
+    "given", [brief("stock"), brief(op=stock.Min), brief(compression=type("Mine", (), {}))]
 )
 def test_without_anything_to_plan_there_is_no_plan(given):
     observer = observed(torch.ones(3))
@@ -93,8 +93,8 @@ class Fails:
 
 
 def test_a_policy_that_fails_stops_every_rank():
-    given = task()
-    broken = Task(Fails(), given.config, given.reduction, given.groups)
+    given = brief()
+    broken = Brief(Fails(), given.config, given.reduction, given.groups)
     with pytest.raises(ZeroDivisionError):
         made_of(Echo(), broken, observed(torch.ones(3)))
     with pytest.raises(PlanError, match="could not make a plan") as caught:
@@ -104,11 +104,11 @@ def test_a_policy_that_fails_stops_every_rank():
 
 def test_a_plan_that_was_cut_on_its_way_is_refused():
     with pytest.raises(PlanError):
-        made_of(Echo(deciding=False, shared='{"version":1'), task(), observed(torch.ones(3)))
+        made_of(Echo(deciding=False, shared='{"version":1'), brief(), observed(torch.ones(3)))
 
 
 def test_compression_is_a_wire_of_the_plan():
-    given = task(compression=stock.Compression.fp16)
+    given = brief(compression=stock.Compression.fp16)
     made = made_of(Echo(), given, observed(torch.ones(3)))
     assert {(a.dtype, a.wire) for a in made.plan.arenas} == {("float32", "float16")}
     assert isinstance(made.plan, Plan)
@@ -146,10 +146,10 @@ def test_with_a_guard_all_ranks_hear_its_judgement():
 
     told = []
     observer = observed(torch.ones(3))
-    guard = Judging(made_of(Echo(), task(), observer).plan)
+    guard = Judging(made_of(Echo(), brief(), observer).plan)
     view = lambda members: observer.profile(members, None)  # noqa: E731
-    mine = assign(Relay(), task(), observer, view, guard)
-    other = assign(Relay(deciding=False), task(), observer, view, guard)
+    mine = assign(Relay(), brief(), observer, view, guard)
+    other = assign(Relay(deciding=False), brief(), observer, view, guard)
     assert mine.plan == other.plan == guard.made[0]
     assert mine.judgement == other.judgement == guard.made[1]
     assert not told

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deft_horovod import policies
 from deft_horovod.config import Config
-from deft_horovod.runtime.decide.planning import Task
+from deft_horovod.runtime.decide.planning import Brief
 from deft_horovod.runtime.decide.rate_watch import CALM, RateWatch, may_become_late
 from deft_horovod.runtime.follower import Wish
 from deft_horovod.runtime.reduce.loss_scale import LossScales
@@ -20,7 +20,7 @@ from tests.unit.support.solo import Solo, as_ranks
 
 
 def task_of(policy="auto", purpose="train", **options):
-    return Task(policies.get(policy), Config(**options), reduction_of(2), None, purpose)
+    return Brief(policies.get(policy), Config(**options), reduction_of(2), None, purpose)
 
 
 def reduction_of(ranks):
@@ -66,7 +66,7 @@ def test_late_updates_wait_until_the_rate_has_fallen():
     rates = (1.0, 0.9, 0.76, CALM[0], 0.1)
     assert [training.step(rate) for rate in rates] == [False] * 3 + [True] * 2
     assert training.asked == 1
-    assert training.watch.task.limits.max_delay == 1
+    assert training.watch.brief.limits.max_delay == 1
 
 
 def test_where_late_updates_were_of_no_use_they_are_tried_once_more():
@@ -109,7 +109,7 @@ def test_all_groups_have_to_be_low():
 def test_once_the_rate_rises_again_it_is_over_for_good():
     training = Training(1.0)
     assert [training.step(rate) for rate in (1.0, 0.4, 0.45, 0.49)] == [False, True, True, False]
-    assert training.watch.task.limits.max_delay == 0
+    assert training.watch.brief.limits.max_delay == 0
     assert not any(training.step(rate) for rate in (0.3, 1.0, 0.1))
     assert training.asked == 2
 
@@ -142,7 +142,7 @@ def test_a_rank_that_came_later_goes_along():
         assert step_of(watch, late=False) == agreement.deciding
         assert watch.agree(agreement, corrected=True)
         assert not step_of(watch, late=True)
-        return watch.task.limits.max_delay
+        return watch.brief.limits.max_delay
 
     assert as_ranks(3, rank) == [1, 1, 1]
 
@@ -176,7 +176,7 @@ def test_after_a_new_beginning_all_ranks_agree_anew():
     training.step(1.0)
     assert training.step(0.4)
     training.watch.forget()
-    assert training.watch.task.limits.max_delay == 0
+    assert training.watch.brief.limits.max_delay == 0
     assert training.step(0.4)
 
 
@@ -223,7 +223,7 @@ def test_whoever_agrees_does_not_ask_again(rates):
 
 
 @pytest.mark.parametrize(
-    "task",
+    "brief",
     [
         task_of("least_stale"),
         task_of("stock"),
@@ -235,16 +235,16 @@ def test_whoever_agrees_does_not_ask_again(rates):
         task_of(second_interface="eth1"),
     ],
 )
-def test_nobody_is_overruled(task):
-    assert not may_become_late(task)
-    watch = RateWatch(optimizer_of(1.0), task, LossScales())
+def test_nobody_is_overruled(brief):
+    assert not may_become_late(brief)
+    watch = RateWatch(optimizer_of(1.0), brief, LossScales())
     step_of(watch, late=False)
     watch._inner.param_groups[0]["lr"] = 0.01
     assert not step_of(watch, late=False)
     # Asks nobody.
     assert not watch.agree(SimpleNamespace(), corrected=True)
     watch.resume()
-    assert watch.task.limits == task.limits
+    assert watch.brief.limits == brief.limits
 
 
 def test_it_is_said(caplog):

@@ -61,13 +61,13 @@ def test_gated_generations_may_be_held_and_local_gradients_are_dropped():
         assert torch.equal(member.tensor.grad, torch.full(member.tensor.shape, float(i + 1)))
 
 
-def test_attention_is_read_once_where_it_was_asked():
-    mine = reducer("bucket", "unit.planned.attention")
-    assert not mine.take_attention()
-    mine.session.request_attention()
+def test_a_replan_request_is_read_once_where_it_was_asked():
+    mine = reducer("bucket", "unit.planned.replan")
+    assert not mine.take_replan_request()
+    mine.session.request_replan()
     mine.finish(hold_gated=False)
-    assert mine.take_attention()
-    assert not mine.take_attention()
+    assert mine.take_replan_request()
+    assert not mine.take_replan_request()
 
 
 def test_a_parameter_without_any_gradient_gets_zeros_unless_it_is_frozen():
