@@ -10,16 +10,16 @@ import textwrap
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-import annotated_types
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 from typing_extensions import Self
 
+from deft_horovod.base.option_text import allowed_text, value_text
 from deft_horovod.base.period import LONGEST_PERIOD
-from deft_horovod.base.size import exact_size_text, parse_size
+from deft_horovod.base.size import parse_size
 from deft_horovod.errors import ConfigError, explain
 
 # In the registry under these names; the registry itself stands above the configuration.
@@ -106,6 +106,17 @@ class Config(BaseModel):
     tune: bool = Field(
         True,
         description="Published schedulers choose their sizes by the profile; false: those above.",
+    )
+    accuracy: Literal["exact", "equal", "fast"] | None = Field(
+        None,
+        description="What may be done to gradients so that they arrive in time. exact: nothing, "
+        "the bits of Horovod; equal: 16 and 8 bits, with what rounding leaves sent later; fast: "
+        "also 4 bits, and a step late. Unset: as max_delay and max_merge say, no fewer bits.",
+    )
+    exact: str = Field(
+        "",
+        description="Parameters that travel as they are, whatever `accuracy` says: patterns of "
+        "names with * and ?, separated by commas. Vectors and small tensors do anyway.",
     )
     max_delay: int | None = Field(
         None,
@@ -273,7 +284,7 @@ class Config(BaseModel):
         """The table of all options, for the command line and for the documentation."""
         rows = [("option", "environment", "default", "allowed")]
         rows += [
-            (name, _PREFIX + name.upper(), _value_text(name, field.default), _allowed(name, field))
+            (name, _PREFIX + name.upper(), value_text(name, field.default), _allowed(name, field))
             for name, field in cls.model_fields.items()
         ]
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
@@ -374,27 +385,4 @@ def _read_file(path: str) -> tuple[dict[str, object], list[str]]:
 
 
 def _allowed(name: str, field: FieldInfo) -> str:
-    if name == "policy":
-        return ", ".join(POLICIES)
-    if field.annotation is bool:
-        return "true or false (1 or 0)"
-    if field.annotation is str:
-        return "any text"
-    if get_origin(field.annotation) is Literal:
-        return ", ".join(get_args(field.annotation))
-    bounds = [
-        _value_text(name, bound.ge if isinstance(bound, annotated_types.Ge) else bound.le)
-        for bound in field.metadata
-        if isinstance(bound, annotated_types.Ge | annotated_types.Le)
-    ]
-    return " to ".join(bounds)
-
-
-def _value_text(name: str, value: object) -> str:
-    if value is None or value == "":
-        return "unset"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if name.endswith("_bytes") and isinstance(value, int):
-        return exact_size_text(value)
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return ", ".join(POLICIES) if name == "policy" else allowed_text(name, field)

@@ -39,6 +39,7 @@ class Parameter:
     dtype: str
     wire: str
     device: str
+    exact: bool = False  # travels as it is, in whatever format its bucket does
 
     def __post_init__(self) -> None:
         if self.wire not in WIRES.get(self.dtype, ()):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import Self
@@ -32,6 +32,9 @@ class Part(BaseModel):
 
 class Record(Part):
     """A whole record. Whatever is wrong with it is reported as a PlanError."""
+
+    # Versions whose fields mean the same here: the newer ones only add some.
+    readable: ClassVar[tuple[int, ...]] = ()
 
     # Hidden from type checkers, which then keep the constructor generated from the fields.
     if not TYPE_CHECKING:
@@ -61,6 +64,8 @@ class Record(Part):
                     expected=f"an object with the fields {', '.join(cls.model_fields)}",
                 )
             )
+        if fields.get("version") in cls.readable:
+            del fields["version"]
         foreign = cls._why_foreign(fields)
         if foreign is not None:
             raise PlanError(foreign)

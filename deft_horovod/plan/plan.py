@@ -7,12 +7,13 @@ the cycle before; windows and apply steps may lie beyond K-1 and then fall into 
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
 from deft_horovod.base.record import Count, Flag, Index, Microseconds, Name, Part, Record
+from deft_horovod.base.wire_format import EXACT, WireFormat
 from deft_horovod.plan.rules import check
 from deft_horovod.plan.text import describe, difference
 
@@ -55,6 +56,8 @@ class Slot(Part):
     arena: Index
     begin: Count
     end: Count
+    # Its values travel as they are, whatever the format of its buckets.
+    exact: Flag = False
 
 
 class Bucket(Part):
@@ -63,6 +66,8 @@ class Bucket(Part):
     arena: Index
     begin: Count
     end: Count
+    # Of its values. Headers, and slots that are exact, travel as they are.
+    format: WireFormat = EXACT
 
 
 class Generation(Part):
@@ -137,7 +142,9 @@ class Plan(Record):
     """Everything the executor needs to know. Slots are in the order of the parameters, tasks in
     the order in which they leave."""
 
-    version: Literal[1] = 1
+    readable: ClassVar[tuple[int, ...]] = (1,)
+
+    version: Literal[2] = 2
     policy: Name
     period: Annotated[Index, Field(ge=1, le=4096)] = 1
     # Copies of every arena; the generations of a bucket take them in turn.

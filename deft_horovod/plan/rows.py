@@ -6,8 +6,10 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deft_horovod.base.parameter import WIRE_ITEM_BYTES
-from deft_horovod.plan.contents import contents
+from deft_horovod.base.size import size_text
+from deft_horovod.base.wire_format import EXACT, WireFormat
+from deft_horovod.plan.contents import bucket_bytes, contents
+from deft_horovod.plan.formats import message_bytes
 from deft_horovod.plan.words import (
     carries_text,
     class_text,
@@ -39,8 +41,18 @@ class BucketRow:
 
     bucket: int
     bytes: int
+    format: WireFormat
+    message_bytes: int  # in that format
     carries: str
     fates: tuple[Fate, ...]  # by the step of the last gradient
+
+    @property
+    def size_text(self) -> str:
+        """Its bytes, and those of its message where it is encoded."""
+        whole = size_text(self.bytes)
+        if self.format == EXACT:
+            return whole
+        return f"{whole} as {self.format} ({size_text(self.message_bytes)})"
 
     @property
     def alike(self) -> bool:
@@ -55,15 +67,17 @@ def bucket_rows(plan: Plan) -> tuple[BucketRow, ...]:
     fates = _fates(plan)
     parts = Counter(slot for inside in members for slot in inside)
     seen: Counter[int] = Counter()
+    whole, sent = bucket_bytes(plan), message_bytes(plan)
     rows = []
     for bucket, inside in enumerate(members):
         what = carries_text(plan, inside, numbers)
         if len(inside) == 1 and parts[inside[0]] > 1:
             seen[inside[0]] += 1
             what += f" part {seen[inside[0]]} of {parts[inside[0]]}"
-        place = plan.buckets[bucket]
-        size = (place.end - place.begin) * WIRE_ITEM_BYTES[plan.arenas[place.arena].wire]
-        rows.append(BucketRow(bucket, size, what, tuple(fates[bucket])))
+        wire_format = plan.buckets[bucket].format
+        rows.append(
+            BucketRow(bucket, whole[bucket], wire_format, sent[bucket], what, tuple(fates[bucket]))
+        )
     return tuple(rows)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from deft_horovod.base.parameter import WIRE_ITEM_BYTES
+from deft_horovod.base.wire_format import EXACT
 from deft_horovod.errors import PlanError, explain
 from deft_horovod.plan.contents import contents
 
@@ -29,6 +30,7 @@ def check(plan: Plan) -> None:
         _slots,
         _tiling,
         _links,
+        _formats,
         _coverage,
         _boundaries,
         _windows,
@@ -191,6 +193,27 @@ def _links(plan: Plan) -> None:
                 f"more messages may be in flight on link '{link.name}' than can be kept apart",
                 f"credit of {link.credit_messages} messages (0: no limit), fusion forbidden",
                 f"1 to {MOST_UNFUSED} messages",
+            )
+
+
+def _formats(plan: Plan) -> None:
+    """formats: what is encoded is float32, travels by one all-reduce and leaves in plan order, so
+    that what rounding left of a message goes into the next one of its bucket."""
+    for index, bucket in enumerate(plan.buckets):
+        wire = plan.arenas[bucket.arena].wire
+        if bucket.format != EXACT and wire != "float32":
+            raise _broken(
+                "formats", f"bucket {index} is {bucket.format}, but not of float32", wire, "float32"
+            )
+    for index, task in enumerate(plan.tasks):
+        if plan.buckets[plan.generations[task.generation].bucket].format == EXACT:
+            continue
+        if task.op != "all_reduce" or not plan.links[task.link].plan_order:
+            raise _broken(
+                "formats",
+                f"task {index} is encoded and travels in a way that cannot be",
+                f"an {task.op} on link '{plan.links[task.link].name}'",
+                "an all_reduce on a link that keeps to the order of the plan",
             )
 
 

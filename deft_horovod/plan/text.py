@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from deft_horovod.base.parameter import WIRE_ITEM_BYTES
 from deft_horovod.base.size import size_text
+from deft_horovod.plan.formats_text import formats_lines
 from deft_horovod.plan.rows import BucketRow, bucket_rows
 from deft_horovod.plan.words import (
     class_text,
@@ -39,6 +40,7 @@ def describe(plan: Plan) -> str:
         *predicted,
         f"{slots} in {buckets}, {tasks} a cycle, {total} a buffer",
     ]
+    lines += formats_lines(plan)
     lines += [f"link {number}: {_link_text(link)}" for number, link in enumerate(plan.links)]
     lines += [
         f"arena {number}: {arena.dtype} on {arena.device}, sent as {arena.wire}, "
@@ -106,7 +108,7 @@ def _link_text(link: Link) -> str:
 def _bucket_lines(rows: Sequence[BucketRow]) -> list[str]:
     lines = []
     for row in rows:
-        head = f"bucket {row.bucket}: {size_text(row.bytes)}, {row.carries}"
+        head = f"bucket {row.bucket}: {row.size_text}, {row.carries}"
         if row.alike:
             lines.append(f"{head}, {row.fates[0].text}")
         else:

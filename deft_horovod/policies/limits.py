@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
+from deft_horovod.base.wire_format import WireFormat
 from deft_horovod.config import Config
 from deft_horovod.errors import ConfigError, explain
 from deft_horovod.plan import Plan
@@ -24,8 +26,12 @@ _TAKEN_FOR_GRANTED: Final = MappingProxyType(
         "sapipe": Limits(max_delay=1, max_merge=1),
     }
 )
-# Of these a share may be late as well as all; the others' rules leave no choice.
+# Of these a share may be late as well as all, in fewer bits or not; the others' rules leave no
+# choice.
 _SHARING: Final = ("auto", "least_stale")
+FORMATS: Final[Mapping[str | None, tuple[WireFormat, ...]]] = MappingProxyType(
+    {"equal": ("f16", "int8"), "fast": ("f16", "int8", "int4")}
+)
 
 
 def limits(policy: str, config: Config, *, calm: bool = False) -> Limits:
@@ -43,12 +49,39 @@ def limits(policy: str, config: Config, *, calm: bool = False) -> Limits:
                 action="leave late_share out, or use policy 'least_stale'",
             )
         )
-    delay = max(default.max_delay, int(calm))
+    if config.accuracy is not None:
+        _require_agreement(policy, config)
+    late = calm or config.accuracy == "fast"
+    delay = 0 if config.accuracy == "exact" else max(default.max_delay, int(late))
     return Limits(
         max_delay=delay if config.max_delay is None else config.max_delay,
         max_merge=default.max_merge if config.max_merge is None else config.max_merge,
         late_share=config.late_share,
+        formats=FORMATS.get(config.accuracy, ()),
     )
+
+
+def _require_agreement(policy: str, config: Config) -> None:
+    """The word for accuracy and the finer options must not contradict each other."""
+    if not shares(policy):
+        raise ConfigError(
+            explain(
+                f"policy '{policy}' cannot keep to an accuracy",
+                observed=f"accuracy = '{config.accuracy}'",
+                expected="no accuracy, as its own rules say how late gradients are",
+                action="leave accuracy out, or use policy 'auto' or 'least_stale'",
+            )
+        )
+    late = bool(config.max_delay) or (config.max_merge or 1) > 1
+    if config.accuracy == "exact" and late:
+        raise ConfigError(
+            explain(
+                "accuracy 'exact' and late updates contradict each other",
+                observed=f"max_delay = {config.max_delay}, max_merge = {config.max_merge}",
+                expected="neither, or 0 and 1",
+                action="leave them out, or choose accuracy 'equal' or 'fast'",
+            )
+        )
 
 
 def narrowed(allowed: Limits, *, late: bool, sums: bool) -> Limits:

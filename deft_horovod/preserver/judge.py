@@ -13,7 +13,6 @@ from deft_horovod.policies.least_stale import LeastStale
 from deft_horovod.policies.limits import limits_of, narrowed, shares
 from deft_horovod.preserver.cost import Gradients, affordable_share, cost, lateness
 from deft_horovod.preserver.judgement import Judgement
-from deft_horovod.solver.problem import Limits
 
 _LEAST_SHARE: Final = 0.02  # of the bytes; to delay less is not worth it
 _LONGEST_SUM: Final = 2  # of a plan that is less late than asked for
@@ -77,7 +76,8 @@ def _less_late(policy: Policy, request: Request, terms: _Terms) -> Iterator[Plan
     for merged in range(1, min(_LONGEST_SUM, allowed.max_merge) + 1):
         share = min(terms.share(delay, merged), allowed.late_share)
         if (delay or merged > 1) and share >= _LEAST_SHARE:
-            yield policy.plan(replace(request, limits=Limits(delay, merged, share)))
+            less = replace(allowed, max_delay=delay, max_merge=merged, late_share=share)
+            yield policy.plan(replace(request, limits=less))
 
 
 def _step_us(plan: Plan) -> float:

@@ -3,6 +3,7 @@
 from deft_horovod.profile.profile import (
     HOROVOD_LINK,
     MEASURED_IN_FLIGHT,
+    FormatCost,
     LinkCost,
     LinkProfile,
     LinkSample,
@@ -15,6 +16,7 @@ from deft_horovod.profile.profile import (
 __all__ = [
     "HOROVOD_LINK",
     "MEASURED_IN_FLIGHT",
+    "FormatCost",
     "LinkCost",
     "LinkProfile",
     "LinkSample",

@@ -6,12 +6,13 @@ Indices are positions of the optimizer's parameters; times are microseconds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
 from deft_horovod.base.record import Count, Index, Microseconds, Name, Part, Record
+from deft_horovod.base.wire_format import WireFormat
 from deft_horovod.errors import PlanError, explain
 
 HOROVOD_LINK: Final = "horovod"
@@ -54,6 +55,14 @@ class LinkSample(Part):
     time_us: Microseconds  # median over the messages, the slowest rank counts
 
 
+class FormatCost(Part):
+    """What a link takes for an all-reduce whose values travel in a wire format, by the bytes that
+    the values have as float32. Encoding and decoding are in it."""
+
+    format: WireFormat
+    cost: LinkCost
+
+
 class LinkProfile(Part):
     """What one link was measured to do, with `MEASURED_IN_FLIGHT` messages in flight."""
 
@@ -64,9 +73,14 @@ class LinkProfile(Part):
     # Of a reduce-scatter, and of an all-gather, of a buffer of so many bytes. None: not measured.
     scatter_cost: LinkCost | None = None
     gather_cost: LinkCost | None = None
+    formats: tuple[FormatCost, ...] = ()  # those that were measured
     samples: tuple[LinkSample, ...] = ()
     # Root mean square of (measured - fitted) / fitted over the samples.
     residual: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+
+    def cost_in(self, wire_format: WireFormat) -> LinkCost | None:
+        """Of a format; None: it was not measured."""
+        return next((one.cost for one in self.formats if one.format == wire_format), None)
 
 
 class ModuleProfile(Part):
@@ -99,7 +113,9 @@ class Spread(Part):
 class Profile(Record):
     """One training step as seen on this cluster: the largest of all ranks' medians."""
 
-    version: Literal[2] = 2
+    readable: ClassVar[tuple[int, ...]] = (2,)
+
+    version: Literal[3] = 3
     # A permutation of the parameters; those that never became ready come last.
     ready_order: tuple[Index, ...]
     # Since the backward stage began; for those that never became ready, its end.

@@ -15,6 +15,7 @@ from typing import Any
 import horovod.torch as stock
 import torch
 
+from deft_horovod.plan.formats import is_encoded
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.decide.control import Control
 from deft_horovod.runtime.decide.planning import Assignment, Brief, assign, job_facts
@@ -26,6 +27,7 @@ from deft_horovod.runtime.process import Process
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.reduce import updates
+from deft_horovod.runtime.reduce.encoded import refuse_join
 from deft_horovod.runtime.reduce.in_flight import InFlight, agreed_members
 from deft_horovod.runtime.reduce.installed import Installed
 from deft_horovod.runtime.reduce.loss_scale import LossScales
@@ -188,6 +190,8 @@ class Engine:
 
     def depart(self) -> None:
         """This rank goes into ``join()``."""
+        if self.planned is not None:
+            refuse_join(self.planned.plan)
         self.open_gates()
         if late := self._installed.late:
             self.dropped += updates.depart(late, self._inner, self.scales)
@@ -244,11 +248,13 @@ class Engine:
                 failed = True
         if failed or self.late:
             self.forget()
+        self._installer.rests.clear()
 
     def forget(self) -> None:
         """Horovod is new, or its queue failed: what was agreed and what is in flight is void."""
         self.dropped, self._unapplied = self.dropped + self.unapplied, False
         self._uninstall()
+        self._installer.rests.clear()
         self.number = None
         self.epoch = 0
         self._observer.detach()
@@ -259,10 +265,11 @@ class Engine:
     def in_flight(self) -> dict[str, Any] | None:
         """What is on its way, for a checkpoint; this rank alone may ask."""
         self.open_gates()
-        if late := self._installed.late:
-            size = self.brief.reduction.process_set.size()
-            return InFlight.of(late, size, self.scales, in_step=self.complete).to_state()
-        return None
+        planned = self.planned
+        if planned is None or not (planned.late or is_encoded(planned.plan)):
+            return None
+        size = self.brief.reduction.process_set.size()
+        return InFlight.of(planned, size, self.scales, in_step=self.complete).to_state()
 
     def restore(self, state: dict[str, Any] | None) -> None:
         """A checkpoint was loaded; goes on with what was in flight from the next step on."""
@@ -326,6 +333,7 @@ class Engine:
         chosen = {id(member) for member in members}
         rest = tuple(m for m in self._observer.members if id(m) not in chosen)
         self._control.resume(agreement, self._observer, restored.plan)
+        self._installer.rests.restore(restored.rests)
         self._adopt(Assignment(restored.plan, members, rest))
         if self.planned is not None:
             restored.restore(self.planned, self.scales)

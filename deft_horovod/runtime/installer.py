@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -18,6 +18,7 @@ from deft_horovod.runtime.reduce.installed import Installed
 from deft_horovod.runtime.reduce.loss_scale import LossScales
 from deft_horovod.runtime.reduce.merging import merging
 from deft_horovod.runtime.reduce.planned import PlannedReducer, Route, Sent
+from deft_horovod.runtime.reduce.rests import Rests
 from deft_horovod.runtime.reduce.stock import StockHooks, StockReducer
 
 
@@ -30,6 +31,7 @@ class Installer:
     scales: LossScales
     clock: StepClock
     control: Control
+    rests: Rests = field(default_factory=Rests)
 
     def correction(self, observer: Observer) -> str:
         """What can be done about late updates."""
@@ -57,6 +59,7 @@ class Installer:
             watch=self.control.follow(members, assignment.plan, correction),
             correct=lambda it: correction_of(self.inner, it, observer.roots, self.scales),
             sent=sent,
+            rests=self.rests,
         )
         observer.send_to(planned.session, members)
         return Installed(planned, gates_of(self.inner, planned, observer), stock)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from deft_horovod.base.wire_format import WireFormat
 from deft_horovod.profile import LinkCost, Profile
 
 _LEAST_US_PER_BYTE: Final = 1e-12  # one divides by it
@@ -18,6 +19,14 @@ def costs_of(profile: Profile, links: Sequence[int]) -> tuple[LinkCost, ...]:
         else profile.links[link].busy_cost or profile.links[link].cost
         for link in links
     )
+
+
+def costs_in(
+    profile: Profile, links: Sequence[int], wire_format: WireFormat
+) -> tuple[LinkCost, ...]:
+    """Of messages in this format on each of these links; nothing where one was not measured."""
+    costs = [profile.links[link].cost_in(wire_format) for link in links]
+    return tuple(cost for cost in costs if cost is not None) if None not in costs else ()
 
 
 def bytes_per_us(profile: Profile, links: Sequence[int]) -> float:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from deft_horovod.base.period import LONGEST_PERIOD
-from deft_horovod.profile import Profile
-from deft_horovod.solver.links import bytes_per_us, costs_of
+from deft_horovod.base.wire_format import EXACT, WireFormat, error_of
+from deft_horovod.profile import LinkCost, Profile
+from deft_horovod.solver.links import bytes_per_us, costs_in, costs_of
 from deft_horovod.solver.messages.blocks import Blocking
 
 # Share of the measured stage times that is planned with: messages do not preempt each other, and
@@ -27,6 +28,7 @@ class Limits:
     max_delay: int  # steps that an update may come late
     max_merge: int  # steps whose gradients may travel as one sum
     late_share: float = 1.0  # of the bytes, which either may befall
+    formats: tuple[WireFormat, ...] = ()  # in which values may travel, the least harmful first
 
     def __post_init__(self) -> None:
         for name in ("max_delay", "max_merge"):
@@ -51,6 +53,13 @@ class Choice:
     delay: int = 0
     gated: bool = False
     links: tuple[int, ...] = ()  # of each bucket
+    format: WireFormat = EXACT
+
+    @property
+    def harm(self) -> float:
+        """The error of what is applied, relative to the gradient: its staleness, as if it turned
+        completely in every step, and rounding."""
+        return self.staleness + error_of(self.format)
 
     @property
     def staleness(self) -> float:
@@ -65,6 +74,9 @@ class Choice:
         return range(self.end_step, period, self.merged)
 
 
+BucketTimes = tuple[tuple[float, ...], ...]  # of each bucket on each link
+
+
 @dataclass(frozen=True)
 class Item:
     """A block, as far as planning goes."""
@@ -72,12 +84,31 @@ class Item:
     ready_us: float  # since backward began
     need_us: float | None  # since forward began; None: it cannot be gated
     weight: float  # how much a step of staleness hurts; lexicographic, so only ratios count
-    times_us: tuple[tuple[float, ...], ...]  # of each bucket on each link
+    times_us: BucketTimes
     may_be_late: bool = True  # or merged
+    # In each format in which it may travel, the least harmful first.
+    encoded_us: Mapping[WireFormat, BucketTimes] = field(default_factory=dict)
 
-    def load_us(self, links: Sequence[int], link: int) -> float:
+    @property
+    def formats(self) -> tuple[WireFormat, ...]:
+        """In which it may travel apart from the exact one."""
+        return tuple(self.encoded_us)
+
+    def times_in(self, wire_format: WireFormat) -> BucketTimes:
+        """Of each bucket on each link."""
+        return self.times_us if wire_format == EXACT else self.encoded_us[wire_format]
+
+    def load_us(self, links: Sequence[int], link: int, wire_format: WireFormat = EXACT) -> float:
         """What a generation costs one link, if its buckets travel on these."""
-        return sum(times[on] for times, on in zip(self.times_us, links, strict=True) if on == link)
+        pairs = zip(self.times_in(wire_format), links, strict=True)
+        return sum(times[on] for times, on in pairs if on == link)
+
+    @property
+    def fastest_us(self) -> float:
+        """What its buckets take at least, each on the link and in the format that suits it."""
+        ways: tuple[BucketTimes, ...] = (self.times_us, *self.encoded_us.values())
+        every: Iterable[BucketTimes] = zip(*ways, strict=True)
+        return sum(min(min(times) for times in of_bucket) for of_bucket in every)
 
 
 @dataclass(frozen=True)
@@ -97,8 +128,8 @@ class Problem:
 
     def least_load_us(self) -> float:
         """No step can do with less link time, if all links are shared perfectly: what everything
-        takes when each message takes the link that is fastest for it and all merge."""
-        fastest = sum(min(times) for item in self.items for times in item.times_us)
+        takes when each message takes the link and format that are fastest for it and all merge."""
+        fastest = sum(item.fastest_us for item in self.items)
         return fastest / (self.links * self.limits.max_merge)
 
 
@@ -120,6 +151,7 @@ def problem_of(
     """A step of staleness hurts in proportion to a block's bytes, unless `weights` say otherwise
     (one for each block)."""
     costs = costs_of(profile, links)
+    encoded = {f: found for f in limits.formats if (found := costs_in(profile, links, f))}
     late = _late_blocks(blocking, limits.late_share)
     items = []
     for index, block in enumerate(blocking.blocks):
@@ -132,6 +164,7 @@ def problem_of(
                 weight=float(sum(sizes)) if weights is None else weights[index],
                 times_us=tuple(tuple(cost.time_us(size) for cost in costs) for size in sizes),
                 may_be_late=index in late,
+                encoded_us=_encoded_us(sizes, encoded) if blocking.may_shrink(block) else {},
             )
         )
     return Problem(
@@ -143,6 +176,16 @@ def problem_of(
         limits=limits,
         margin=margin,
     )
+
+
+def _encoded_us(
+    sizes: Sequence[int], encoded: Mapping[WireFormat, Sequence[LinkCost]]
+) -> dict[WireFormat, BucketTimes]:
+    """By format, of messages that have these sizes as float32."""
+    return {
+        one: tuple(tuple(cost.time_us(size) for cost in costs) for size in sizes)
+        for one, costs in encoded.items()
+    }
 
 
 def _late_blocks(blocking: Blocking, share: float) -> set[int]:

@@ -31,6 +31,8 @@ def test_defaults():
         "credit_bytes": 16_000_000,
         "credit_messages": 0,
         "tune": True,
+        "accuracy": None,
+        "exact": "",
         "max_delay": None,
         "max_merge": None,
         "late_share": 1.0,

@@ -307,7 +307,7 @@ class Control:
     def _end_phase(self, agreement: Agreement, planned: PlannedReducer | None) -> None:
         self._reasons[f"end of {self.phase.kind}"] += 1
         if self._profiler is not None:
-            links = self.links.probe(agreement, self._profiled, halves=self._whole_brief.splits)
+            links = self.links.probe(agreement, self._profiled, self._whole_brief.asked_costs)
             self._profile = self._profiler.profile(agreement, self._profiled, links)
             self._profiler = None
             if self._asked is not None and self._whole_brief.purpose == "profile":
@@ -342,7 +342,7 @@ class Control:
         if any(agreement.union([kept is None])) or kept is None:
             self._restart(observer, steps)
             return
-        links = self.links.probe(agreement, self._profiled, halves=self._whole_brief.splits)
+        links = self.links.probe(agreement, self._profiled, self._whole_brief.asked_costs)
         size = self._whole_brief.reduction.process_set.size()
         self._profile = kept.model_copy(update={"links": links, "size": size})
         self._phases.restart(steps)

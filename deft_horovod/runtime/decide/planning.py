@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from fnmatch import fnmatchcase
+from typing import Any, Final
 
 import horovod
+import horovod.torch as stock
 import torch
 
 import deft_horovod
@@ -16,11 +18,12 @@ from deft_horovod.errors import PlanError, explain
 from deft_horovod.plan import Plan
 from deft_horovod.plan.file import require_fit
 from deft_horovod.policies.base import Policy, Request
-from deft_horovod.policies.limits import limits, narrowed
+from deft_horovod.policies.limits import FORMATS, limits, narrowed
 from deft_horovod.preserver.judgement import Judgement
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.decide.guard import Guard
 from deft_horovod.runtime.job_request import Purpose
+from deft_horovod.runtime.links.links import AskedCosts
 from deft_horovod.runtime.measure.observer import Observer
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.groups import Groups
@@ -28,6 +31,10 @@ from deft_horovod.runtime.ranks.named_parameters import NamedParameter, dtype_na
 from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.reduce.merging import merging
 from deft_horovod.solver.problem import Limits
+
+# Tensors with fewer of either travel as they are.
+_LEAST_DIMENSIONS: Final = 2
+_LEAST_ELEMENTS: Final = 4096
 
 
 @dataclass(frozen=True)
@@ -66,9 +73,13 @@ class Brief:
         return self.policy.correction if asked == "auto" else asked
 
     @property
-    def splits(self) -> bool:
-        """Whether it has to be known what reduce-scatters and all-gathers cost."""
-        return self.policy.splits or self.purpose == "profile"
+    def asked_costs(self) -> AskedCosts:
+        """What has to be known of links besides what an all-reduce takes. A profile is asked for
+        by people who want to compare."""
+        every = self.purpose == "profile"
+        wire_formats = FORMATS["fast"] if every else self.limits.formats
+        encodable = self.reduction.compression is stock.Compression.none
+        return AskedCosts(self.policy.splits or every, wire_formats if encodable else ())
 
 
 @dataclass(frozen=True)
@@ -138,6 +149,7 @@ def _request(brief: Brief, members: Sequence[NamedParameter], profile: Profile) 
                 dtype=dtype,
                 wire=brief.reduction.wire(dtype) or dtype,
                 device=member.tensor.device.type,
+                exact=_is_exact(member, brief.config.exact),
             )
         )
     return Request(
@@ -147,6 +159,15 @@ def _request(brief: Brief, members: Sequence[NamedParameter], profile: Profile) 
         groups=brief.groups.of(members),
         limits=brief.limits,
     )
+
+
+def _is_exact(member: NamedParameter, patterns: str) -> bool:
+    """Vectors (norms, biases) and small tensors are next to nothing of the bytes, and rounding
+    hurts them most. The codec is for host memory."""
+    tensor, wanted = member.tensor, [one.strip() for one in patterns.split(",")]
+    if any(fnmatchcase(member.name, pattern) for pattern in wanted):
+        return True
+    return tensor.dim() < _LEAST_DIMENSIONS or tensor.numel() < _LEAST_ELEMENTS or tensor.is_cuda
 
 
 _Decision = tuple[Plan, Judgement | None]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from deft_horovod.base.wire_format import WireFormat
 from deft_horovod.config import Config
 from deft_horovod.profile import HOROVOD_LINK, LinkCost, LinkProfile
+from deft_horovod.runtime.links.format_probe import probe_formats
 from deft_horovod.runtime.links.message_stream import Allowance
 from deft_horovod.runtime.links.probe import probe_links
 from deft_horovod.runtime.links.second_link import open_second_link
@@ -20,6 +23,14 @@ if TYPE_CHECKING:
 
 SECOND_LINK: Final = "second"
 _LARGEST_PROBE_BYTES: Final = 16 << 20
+
+
+@dataclass(frozen=True)
+class AskedCosts:
+    """What has to be measured besides all-reduces of values as they are."""
+
+    halves: bool = False  # reduce-scatters and all-gathers, on the one link that has them
+    formats: tuple[WireFormat, ...] = ()
 
 
 class Links:
@@ -51,10 +62,9 @@ class Links:
         self.opened = {}
 
     def probe(
-        self, agreement: Agreement, members: Sequence[NamedParameter], *, halves: bool
+        self, agreement: Agreement, members: Sequence[NamedParameter], asked: AskedCosts
     ) -> tuple[LinkProfile, ...]:
-        """What each link costs, measured now; with nothing else in flight. `halves`: also what
-        reduce-scatters and all-gathers cost, on the one link that has them."""
+        """What each link costs, measured now; with nothing else in flight."""
         self._probes += 1
         # Small tensors travel together, so a message may be as large as all of them.
         total = sum(m.tensor.numel() * m.tensor.element_size() for m in members)
@@ -67,8 +77,9 @@ class Links:
             device=max(members, key=lambda m: m.tensor.numel()).tensor.device,
         )
         prefix = f"deft.{self._number}.probe.{self._probes}"
-        halves_of = HOROVOD_LINK if halves else None
-        return probe_links(agreement, self.opened, prefix, allowance, halves_of)
+        halves_of = HOROVOD_LINK if asked.halves else None
+        profiles = probe_links(agreement, self.opened, prefix, allowance, halves_of)
+        return probe_formats(agreement, self.opened, prefix, allowance, profiles, asked.formats)
 
     def cost(self, agreement: Agreement, planned: PlannedReducer) -> LinkCost | None:
         """What a message costs, told from those of a plan that has ended. None: they were too few.
@@ -78,5 +89,5 @@ class Links:
         """
         if not any(member.tensor.is_cuda for member in planned.members):
             return planned.link_cost()
-        first, *_ = self.probe(agreement, planned.members, halves=False)
+        first, *_ = self.probe(agreement, planned.members, AskedCosts())
         return first.cost

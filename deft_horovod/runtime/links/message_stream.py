@@ -55,6 +55,11 @@ class Allowance:
     device: torch.device = _HOST
 
 
+def names_of(stream: str, size_bytes: int, count: int) -> list[str]:
+    """Of a stream's messages of this size that are in flight together."""
+    return [f"{stream}.{size_bytes}.{place}" for place in range(count)]
+
+
 class MessageStream:
     """Sends and waits, a few messages in flight; each size has names of its own."""
 
@@ -88,7 +93,7 @@ class MessageStream:
     def run_us(self, size_bytes: int, messages: int, *, alone: bool = False) -> float:
         """The time for each of some equal messages. `alone`: one is in flight at a time."""
         in_flight = min(1 if alone else self._allowance.in_flight, messages)
-        names = [f"{self._name}.{size_bytes}.{place}" for place in range(in_flight)]
+        names = names_of(self._name, size_bytes, in_flight)
         ends = [
             self._ends(memory[: size_bytes // _ITEM_BYTES]) for memory in self._scratch[:in_flight]
         ]

@@ -30,7 +30,7 @@ _GROWTH: Final = 16
 # Of the time for a link: no message of the first look shall take more than this share, and all that
 # is sent afterwards fits into that.
 _LOOK_SHARE: Final = 0.05
-_MEASURE_SHARE: Final = 0.75
+MEASURE_SHARE: Final = 0.75
 _LOOKS: Final = 3
 _ALONE_MESSAGES: Final = 4
 _MOST_BUSY_ROUNDS: Final = 100
@@ -79,13 +79,13 @@ def probe_links(
     plans, alone, cycles_us = [], [], []
     for stream in streams:
         plans.append(_first_look(agreement, stream, allowance))
-        alone.append(_measure(agreement, stream, plans[-1], allowance))
+        alone.append(measure(agreement, stream, plans[-1], allowance))
         cycles_us.append(_cycle_us(stream))
-    fits = _agree(agreement, alone, cycles_us)
+    fits = agree(agreement, alone, cycles_us)
     busy: Sequence[_Fit | None] = [None] * len(fits)
     if len(fits) > 1:
         rounds = _busy_rounds(plans, [fit.cost for fit in fits], allowance)
-        busy = _agree(agreement, _all_at_once(streams, plans, rounds))
+        busy = agree(agreement, _all_at_once(streams, plans, rounds))
     halves: dict[str, tuple[LinkCost, LinkCost]] = {}
     if halves_of is not None:
         plan = plans[list(links).index(halves_of)]
@@ -130,8 +130,8 @@ def _halves(
     """Of a reduce-scatter and of an all-gather, by messages of the sizes of all-reduces."""
     ops: tuple[Op, Op] = ("reduce_scatter", "all_gather")
     streams = [MessageStream(link, f"{prefix}.{op}", allowance, op) for op in ops]
-    scatter, gather = _agree(
-        agreement, [_measure(agreement, stream, plan, allowance) for stream in streams]
+    scatter, gather = agree(
+        agreement, [measure(agreement, stream, plan, allowance) for stream in streams]
     )
     return scatter.cost, gather.cost
 
@@ -152,7 +152,7 @@ def _first_look(agreement: Agreement, stream: MessageStream, allowance: Allowanc
     rough = fit_samples(samples)
     if agreement.deciding and rough is not None:
         largest_bytes = min(allowance.largest_bytes, size_bytes)
-        text = probe_plan(rough, largest_bytes, allowance.budget_s * _MEASURE_SHARE * _US).to_json()
+        text = probe_plan(rough, largest_bytes, allowance.budget_s * MEASURE_SHARE * _US).to_json()
     return ProbePlan.from_json(agreement.share(text))
 
 
@@ -177,12 +177,12 @@ def _look(
     return time_us, False
 
 
-def _measure(
+def measure(
     agreement: Agreement, stream: MessageStream, plan: ProbePlan, allowance: Allowance
 ) -> _Samples:
     """The medians of rounds over the sizes; fewer rounds if they take longer than expected."""
     stream.reserve(max(plan.sizes_bytes))
-    ends_s = time.perf_counter() + allowance.budget_s * _MEASURE_SHARE
+    ends_s = time.perf_counter() + allowance.budget_s * MEASURE_SHARE
     for size_bytes in plan.sizes_bytes:
         stream.run_us(size_bytes, min(_messages(plan, size_bytes), allowance.in_flight))
     times_us: _TimesUs = {size: [] for size in plan.sizes_bytes}
@@ -249,7 +249,7 @@ def _decided(agreement: Agreement, yes: bool) -> bool:
     return agreement.share(text) == "yes"
 
 
-def _agree(
+def agree(
     agreement: Agreement, mine: Sequence[_Samples], cycles_us: Sequence[float] = ()
 ) -> tuple[_Fit, ...]:
     """From every rank's times the slowest, and the line through them, for each link."""

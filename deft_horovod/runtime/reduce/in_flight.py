@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import torch
@@ -30,7 +30,8 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True)
 class InFlight:
-    """Generations on their way at a boundary, and where in its cycle the plan stands."""
+    """Generations on their way at a boundary, what rounding has left, and where in its cycle the
+    plan stands."""
 
     plan: Plan
     step: int  # of the session, the next one to run
@@ -38,6 +39,7 @@ class InFlight:
     memory: tuple[tuple[int, int, torch.Tensor], ...]  # (bucket, buffer, elements)
     void: tuple[tuple[int, int], ...]  # (generation, first step) that are to be thrown away
     scales: tuple[tuple[int, float], ...]  # (step, loss scale)
+    rests: Mapping[str, torch.Tensor] = field(default_factory=dict)  # by parameter
 
     @classmethod
     def of(
@@ -61,6 +63,7 @@ class InFlight:
             ),
             void=tuple(sorted(reducer.void_runs | mixed)),
             scales=scales.to_state(),
+            rests=reducer.rests.to_state(),
         )
 
     def restore(self, reducer: PlannedReducer, scales: LossScales) -> None:
@@ -84,6 +87,7 @@ class InFlight:
             "memory": [list(entry) for entry in self.memory],
             "void": [list(entry) for entry in self.void],
             "scales": [list(entry) for entry in self.scales],
+            "rests": dict(self.rests),
         }
 
     @classmethod
@@ -103,6 +107,7 @@ class InFlight:
                 memory=tuple((int(b), int(k), elements) for b, k, elements in state["memory"]),
                 void=tuple((int(g), int(s)) for g, s in state["void"]),
                 scales=tuple((int(step), float(scale)) for step, scale in state["scales"]),
+                rests=dict(state.get("rests", {})),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise DeftError(

@@ -22,7 +22,9 @@ from deft_horovod.runtime.measure.step_clock import StepClock
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.ranks.waits import Waiter
+from deft_horovod.runtime.reduce.encoded import encodings_of, links_of
 from deft_horovod.runtime.reduce.merging import Merging, divide
+from deft_horovod.runtime.reduce.rests import Rests
 
 _KEPT_RECORDS: Final = 4096  # as many as the session keeps
 
@@ -114,9 +116,11 @@ class PlannedReducer:
         watch: GradientStatistics | None = None,
         correct: Callable[[PlannedReducer], LateCorrection | None] = lambda _: None,
         sent: tuple[Sent, ...] = (),
+        rests: Rests | None = None,
     ) -> None:
         """`watch` sees the gradients, and `correct` makes what is done about late ones. `sent`: in
-        the cycles of this plan before."""
+        the cycles of this plan before. `rests`: of the plans before, those of this one are added.
+        """
         self.members = tuple(members)
         self.plan = plan
         self.late = is_late(plan)
@@ -130,11 +134,14 @@ class PlannedReducer:
         self._sent_before = sent or (Sent(),) * len(plan.links)
         self.dropped = 0  # generations that were thrown away
         self._records: deque[native.MessageRecord] = deque(maxlen=_KEPT_RECORDS)
+        encodings = encodings_of(plan)
+        self.rests = Rests() if rests is None else rests
+        self.rests.begin(plan, encodings)
         process_set = route.reduction.process_set
         self.session = native.Session(
             native.Plan(plan.model_dump()),
             [member.tensor for member in members],
-            [route.links[link.name] for link in plan.links],
+            links_of(plan, route.links, route.prefix, route.reduction, encodings),
             route.prefix,
             process_set.rank(),
             process_set.size(),
@@ -341,3 +348,4 @@ class PlannedReducer:
         if self._correction is not None:
             self._correction.close()
         self.session.fail("the plan was replaced")
+        self.rests.end()

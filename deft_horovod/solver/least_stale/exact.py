@@ -2,7 +2,7 @@
 
 1. The time that compute stands still. Skipped where the greedy solution has no more than the link
    time that is missing whatever is chosen.
-2. Within that: staleness; with ties fewer gates, and then fewer messages. One weighted sum, as the
+2. Within that: harm; with ties fewer gates, and then fewer messages. One weighted sum, as the
    weights of a coarser goal outweigh all that the finer ones can add up to.
 
 One worker, a fixed seed and a limit in deterministic time, which counts operations and not seconds:
@@ -24,10 +24,10 @@ from deft_horovod.solver.least_stale.options import Options
 SEED: Final = 1
 # Of CP-SAT's deterministic time; a unit is some seconds.
 EXPOSED_LIMIT: Final = 0.05
-STALENESS_LIMIT: Final = 0.05
-# Staleness is counted in so many units, finer differences in weights are not seen.
-_STALENESS_UNITS: Final = 1_000_000
-# What may be exposed for the sake of less staleness, as a share of compute: too little to measure.
+HARM_LIMIT: Final = 0.05
+# Harm is counted in so many units, finer differences in weights are not seen.
+_HARM_UNITS: Final = 1_000_000
+# What may be exposed for the sake of less harm, as a share of compute: too little to measure.
 EXPOSED_TOLERANCE: Final = 0.001
 
 
@@ -40,7 +40,7 @@ def improve(options: Options, start: Solution) -> Solution:
     if start.exposed > _least_exposed(options) + tolerance:
         best, proven = _solve(options, best, most_exposed=None, limit=EXPOSED_LIMIT)
     allowed = max(best.exposed, tolerance)
-    best, fresh = _solve(options, best, most_exposed=allowed, limit=STALENESS_LIMIT)
+    best, fresh = _solve(options, best, most_exposed=allowed, limit=HARM_LIMIT)
     status = "optimal" if proven and fresh else "feasible"
     return Solution(options, best.chosen, best.stalls, status)
 
@@ -57,8 +57,8 @@ def _least_exposed(options: Options) -> float:
 def _solve(
     options: Options, start: Solution, *, most_exposed: float | None, limit: float
 ) -> tuple[Solution, bool]:
-    """Without `most_exposed` the least exposed, else the freshest within it; and whether that is
-    proven to be the best."""
+    """Without `most_exposed` the least exposed, else the least harmful within it; and whether that
+    is proven to be the best."""
     model = cp_model.CpModel()
     picks = [model.new_bool_var("") for _ in options.choices]
     for item in range(len(start.chosen)):
@@ -146,12 +146,12 @@ def _add_cells(
 
 
 def _costs(options: Options) -> Array:
-    """Of each option: staleness, then gates, then messages."""
-    most = _most(options, options.staleness)
-    stale = np.round(options.staleness * (_STALENESS_UNITS / most if most > 0.0 else 0.0))
+    """Of each option: harm, then gates, then messages."""
+    most = _most(options, options.harm)
+    harm = np.round(options.harm * (_HARM_UNITS / most if most > 0.0 else 0.0))
     gates = np.where(options.gated, 1.0 + _most(options, options.sends), 0.0)
     finer = gates + options.sends
-    costs: Array = stale * (1.0 + _most(options, finer)) + finer
+    costs: Array = harm * (1.0 + _most(options, finer)) + finer
     return costs
 
 

@@ -1,11 +1,11 @@
 """Greedy: good choices in a short time. A start for the exact search, and what is used if that
 finds nothing better in its time.
 
-From some starts (everything synchronous; everything as patient as allowed and merged by the same
-number of steps: as few as the links can carry, and one less):
+From some starts (everything synchronous; the same in the fewest bytes; everything as patient as
+allowed and merged by the same number of steps: as few as the links can carry, and one less):
 
 1. While some interval asks for more than there is: of all single changes that relieve the worst one
-   and the whole, the one with the least staleness for what it relieves. Where none is left, compute
+   and the whole, the one with the least harm for what it relieves. Where none is left, compute
    has to stand still.
 2. From the stalest item on: the freshest option that does not break what was reached. Sums become
    shorter by one stage at a time, since a long sum gains most for the link time that it costs.
@@ -21,6 +21,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from deft_horovod.base.wire_format import EXACT
 from deft_horovod.solver.least_stale.link_time import Array, Grid
 from deft_horovod.solver.least_stale.options import Ints, Options
 from deft_horovod.solver.problem import Choice
@@ -53,15 +54,15 @@ class Solution:
         return self.options.grid.exposed_us(self.stalls)
 
     @property
-    def staleness(self) -> float:
-        return float(self.options.staleness[self.chosen].sum())
+    def harm(self) -> float:
+        return float(self.options.harm[self.chosen].sum())
 
     def key(self) -> tuple[float, float, float, float]:
         """The smallest is the best."""
         options = self.options
         return (
             self.exposed,
-            self.staleness,
+            self.harm,
             float(options.gated[self.chosen].sum()),
             float(options.sends[self.chosen].sum()),
         )
@@ -108,6 +109,8 @@ def stalls_for(grid: Grid, asked: Array) -> Array:
 
 def _starts(options: Options) -> Iterator[Ints]:
     yield _start(options, 0)
+    if any(choice.format != EXACT for choice in options.choices):
+        yield _start(options, 1, fresh=True)
     before: Ints | None = None
     for merged in _sums(options):
         chosen = _start(options, merged)
@@ -127,10 +130,13 @@ def _sums(options: Options) -> list[int]:
     return sorted({choice.merged for choice in options.choices})
 
 
-def _start(options: Options, merged: int) -> Ints:
-    """One option of each item: all sums of as many steps, as late as may be, on the links and in
-    the steps that have the least to do. 0: nothing merged, late or gated."""
-    wanted = np.array([_is_start(choice, merged) for choice in options.choices])
+def _start(options: Options, merged: int, *, fresh: bool = False) -> Ints:
+    """One option of each item: all sums of as many steps, as late as may be (`fresh`: in time), on
+    the links, in the steps and in the format that make the least to do. 0: nothing merged, late,
+    gated or encoded."""
+    wanted = np.array(
+        [_is_start(c, merged) and not (fresh and c.staleness) for c in options.choices]
+    )
     plain = np.array([_is_start(choice, 0) for choice in options.choices])
     late = np.array([2 * choice.delay + choice.gated for choice in options.choices])
     steps = np.zeros((len(options.choices), options.grid.period))
@@ -151,7 +157,7 @@ def _start(options: Options, merged: int) -> Ints:
 
 def _is_start(choice: Choice, merged: int) -> bool:
     if not merged:
-        return choice.merged == 1 and not choice.delay and not choice.gated
+        return not choice.harm and not choice.gated
     return choice.merged == merged and choice.delay <= 1
 
 
@@ -183,7 +189,7 @@ def _best_change(
     useful = np.flatnonzero(relief >= _PROGRESS)
     if not len(useful):
         return None
-    price = options.staleness[useful] - options.staleness[now[useful]]
+    price = options.harm[useful] - options.harm[now[useful]]
     rate = price / relief[useful]
     ranked = useful[np.lexsort((useful, options.sends[useful], -relief[useful], rate))]
     # Stalls serve all links at once, so what counts is the one that lacks most.
@@ -204,14 +210,14 @@ def _differences(options: Options, old: Ints, new: Ints) -> Array:
 
 
 def _freshen(options: Options, chosen: Ints, stalls: Array) -> None:
-    """Less staleness, then fewer gates, then fewer messages, within what was reached."""
+    """Less harm, then fewer gates, then fewer messages, within what was reached."""
     grid = options.grid
     asked = options.demand(chosen)
     spare = np.maximum(grid.capacity + grid.stalls @ stalls, asked)
     merged = np.array([choice.merged for choice in options.choices])
     sums = _sums(options)
     shortest = {long: short for short, long in pairwise([sums[0], *sums])}
-    for item in np.argsort(-options.staleness[chosen], kind="stable"):
+    for item in np.argsort(-options.harm[chosen], kind="stable"):
         mine = np.arange(options.first[item], options.first[item + 1])
         old = int(chosen[item])
         ranked = mine[_ranked(options, mine)]
@@ -228,4 +234,4 @@ def _freshen(options: Options, chosen: Ints, stalls: Array) -> None:
 
 def _ranked(options: Options, of: Ints) -> Ints:
     """Their order: the freshest first."""
-    return np.lexsort((of, options.sends[of], options.gated[of], options.staleness[of]))
+    return np.lexsort((of, options.sends[of], options.gated[of], options.harm[of]))

@@ -48,7 +48,7 @@ def messages_of(problem: Problem, choices: Sequence[Choice], period: int) -> lis
         for step in choice.last_steps(period):
             due_step = step + choice.delay + (0 if gate_us is None else 1)
             for bucket, link in enumerate(choice.links):
-                time_us = item.times_us[bucket][link]
+                time_us = item.times_in(choice.format)[bucket][link]
                 found.append(
                     BucketMessage(
                         index, bucket, step, link, time_us, item.ready_us, due_step, gate_us

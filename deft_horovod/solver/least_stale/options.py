@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from deft_horovod.base.wire_format import EXACT
 from deft_horovod.solver.least_stale.link_time import Array, Grid
 from deft_horovod.solver.problem import Choice, Item, Problem
 
@@ -30,7 +31,7 @@ class Options:
     first: Ints  # [item]: its first option; one more at the end
     cells: Ints  # [option, generation]: filled up with the cell that lies in no interval
     load: Array  # [option, link]: ticks of each generation
-    staleness: Array  # [option], weighted
+    harm: Array  # [option], weighted
     sends: Array  # [option]: messages a period
     gated: NDArray[np.bool_]
 
@@ -69,19 +70,25 @@ def make_options(grid: Grid) -> Options:
     for index, (item, ways) in enumerate(zip(problem.items, splits, strict=True)):
         mine = [c for c in classes if item.need_us is not None or not c.gated]
         mine = [c for c in mine if item.may_be_late or not c.staleness]
+        # Staleness makes rounding worse, so no block has both.
+        fresh = [c for c in mine if not c.staleness]
+        mine += [replace(c, format=one) for one in item.formats for c in fresh]
         places = [
             [grid.cell(index, step, c.delay, c.gated) for step in c.last_steps(period)]
             for c in mine
         ]
         for links in ways:
-            ticks = [grid.ticks(item.load_us(links, link)) for link in range(problem.links)]
+            ticks = {
+                one: [grid.ticks(item.load_us(links, link, one)) for link in range(problem.links)]
+                for one in (EXACT, *item.formats)
+            }
             choices += [replace(choice, links=links) for choice in mine]
             cells += [at + [grid.cells] * (period - len(at)) for at in places]
-            load += [ticks] * len(mine)
+            load += [ticks[choice.format] for choice in mine]
             owner += [index] * len(mine)
     owners = np.array(owner, dtype=np.int64)
     weight = np.array([item.weight for item in problem.items])
-    stale = np.array([choice.staleness for choice in choices])
+    harm = np.array([choice.harm for choice in choices])
     sends = [len(choice.links) * len(choice.last_steps(period)) for choice in choices]
     return Options(
         grid=grid,
@@ -90,7 +97,7 @@ def make_options(grid: Grid) -> Options:
         first=np.searchsorted(owners, np.arange(len(problem.items) + 1)).astype(np.int64),
         cells=np.array(cells, dtype=np.int64).reshape(len(choices), period),
         load=np.array(load, dtype=np.float64).reshape(len(choices), problem.links),
-        staleness=stale * weight[owners] if choices else stale,
+        harm=harm * weight[owners] if choices else harm,
         sends=np.array(sends, dtype=np.float64),
         gated=np.array([choice.gated for choice in choices], dtype=np.bool_),
     )

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from deft_horovod.base.wire_format import EXACT
 from deft_horovod.errors import PlanError
 from deft_horovod.plan import Plan
 from deft_horovod.profile import LinkCost, Profile
@@ -62,6 +63,10 @@ def with_margin(profile: Profile, margin: float) -> Profile:
                     update={
                         "cost": _slower(link.cost, margin),
                         "busy_cost": link.busy_cost and _slower(link.busy_cost, margin),
+                        "formats": tuple(
+                            one.model_copy(update={"cost": _slower(one.cost, margin)})
+                            for one in link.formats
+                        ),
                     }
                 )
                 for link in profile.links
@@ -114,7 +119,9 @@ def _played(
     departures: tuple[Departure, ...],
 ) -> Draft:
     timings = [Timing.of(choice, period) for choice in choices]
-    plan = assemble(setting.policy, setting.blocking, period, timings, departures, setting.links)
+    formats = [choice.format for choice in choices]
+    blocking = setting.blocking.encoded(formats)
+    plan = assemble(setting.policy, blocking, period, timings, departures, setting.links)
     return Draft(setting, period, choices, departures, plan, simulate(plan, setting.judge))
 
 
@@ -154,14 +161,19 @@ def _moved(draft: Draft, late: int) -> Iterator[Draft]:
 
 
 def _relaxed(draft: Draft, block: int) -> Iterator[tuple[Choice, ...]]:
-    """The block is due later: at its gate, or a step later."""
+    """The block is due later, at its gate or after a step, or it takes fewer bytes."""
     problem, choices = draft.setting.problem, draft.choices
     choice = choices[block]
     changes = []
     if not choice.gated and not choice.delay and problem.items[block].need_us is not None:
         changes.append(replace(choice, gated=True))
+    if not choice.staleness:
+        finer = problem.items[block].formats
+        finer = finer[finer.index(choice.format) + 1 :] if choice.format in finer else finer
+        changes += [replace(choice, format=one) for one in finer]
     longest = problem.limits.max_delay if problem.items[block].may_be_late else 0
     if choice.delay < min(longest, choice.merged - choice.end_step):
-        changes.append(replace(choice, gated=False, delay=choice.delay + 1))
+        late = replace(choice, gated=False, delay=choice.delay + 1, format=EXACT)
+        changes.append(late)
     for change in changes:
         yield (*choices[:block], change, *choices[block + 1 :])

@@ -1,11 +1,11 @@
-"""Least stale: the plan that hides the communication with as little staleness as possible.
+"""Least stale: the plan that hides the communication with as little harm as possible.
 
 Everything that is decided is compared as plans in the end, played through by `timeline`: several
 ways to make messages, with and without the second link, several periods. The goals, in this order:
 
 1. exposed time, as predicted;
 2. exposed time if links are slower by the margin;
-3. staleness, weighted;
+3. harm: staleness and rounding, weighted;
 4. updates per step (the more the better), messages, links.
 
 Times that differ by less than can be measured count as equal.
@@ -66,7 +66,7 @@ class Candidate:
     plan: Plan
     exposed_us: float
     exposed_with_margin_us: float
-    staleness: float
+    harm: float
     status: str
 
     @property
@@ -81,9 +81,9 @@ class _Solved:
     solution: Solution
 
     @property
-    def staleness(self) -> float:
+    def harm(self) -> float:
         total = sum(item.weight for item in self.setting.problem.items)
-        return self.solution.staleness / total if total > 0.0 else 0.0
+        return self.solution.harm / total if total > 0.0 else 0.0
 
     @property
     def is_hidden(self) -> bool:
@@ -93,7 +93,7 @@ class _Solved:
     def key(self) -> tuple[int, float, int, float]:
         tolerance_us = _TOLERANCE * max(self.setting.problem.step_us, 1e-9)
         exposed = int(self.solution.exposed_us / tolerance_us)
-        return exposed, self.staleness, self.setting.problem.links, self.solution.exposed_us
+        return exposed, self.harm, self.setting.problem.links, self.solution.exposed_us
 
 
 def solve(
@@ -150,7 +150,7 @@ def choose(candidates: Sequence[Candidate], profile: Profile) -> Candidate:
     left = [c for c in left if c.exposed_us <= least_us + tolerance_us]
     least_us = min(c.exposed_with_margin_us for c in left)
     left = [c for c in left if c.exposed_with_margin_us <= least_us + tolerance_us]
-    return min(left, key=lambda c: (c.staleness, c.rest))
+    return min(left, key=lambda c: (c.harm, c.rest))
 
 
 def _candidate(
@@ -161,16 +161,16 @@ def _candidate(
     draft = refine(setting, options.grid.period, choices, solution.exposed_us)
     items = setting.problem.items
     total = sum(item.weight for item in items)
-    stale = sum(i.weight * c.staleness for i, c in zip(items, draft.choices, strict=True))
+    harm = sum(i.weight * c.harm for i, c in zip(items, draft.choices, strict=True))
     exposed = _exposed_us(draft.plan, profile, judge)
-    return Candidate(draft.plan, *exposed, stale / total if total > 0.0 else 0.0, solution.status)
+    return Candidate(draft.plan, *exposed, harm / total if total > 0.0 else 0.0, solution.status)
 
 
 def _known(plan: Plan, judge: Profile, profile: Profile) -> Candidate:
     """One that was made elsewhere."""
     status = plan.prediction.status if plan.prediction is not None else "greedy"
-    stale = mean_staleness(staleness(plan))
-    return Candidate(plan, *_exposed_us(plan, profile, judge), stale, status)
+    late = mean_staleness(staleness(plan))  # other plans round nothing
+    return Candidate(plan, *_exposed_us(plan, profile, judge), late, status)
 
 
 def _exposed_us(plan: Plan, profile: Profile, judge: Profile) -> tuple[float, float]:

@@ -26,10 +26,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from deft_horovod.base.parameter import Parameter
+from deft_horovod.base.wire_format import WireFormat
 from deft_horovod.plan import Bucket
 from deft_horovod.plan.rules import ALIGN_BYTES
 from deft_horovod.profile import LinkCost, Profile
@@ -77,6 +78,22 @@ class Blocking:
     layout: Layout
     buckets: tuple[Bucket, ...]  # in the order of the blocks
     blocks: tuple[Block, ...]  # in the order in which they are ready
+
+    def encoded(self, formats: Sequence[WireFormat]) -> Blocking:
+        """The same messages, the buckets of each block in its format."""
+        buckets = list(self.buckets)
+        for block, wire_format in zip(self.blocks, formats, strict=True):
+            for index in block.buckets:
+                if buckets[index].format != wire_format:
+                    buckets[index] = buckets[index].model_copy(update={"format": wire_format})
+        return replace(self, buckets=tuple(buckets))
+
+    def may_shrink(self, block: Block) -> bool:
+        """Whether encoding it would save anything worth it: most of its values are not exact."""
+        slots = [self.layout.slots[index] for index in block.parameters]
+        whole = sum(slot.end - slot.begin for slot in slots)
+        exact = sum(slot.end - slot.begin for slot in slots if slot.exact)
+        return self.layout.arenas[slots[0].arena].wire == "float32" and 2 * exact < whole
 
     def bucket_bytes(self, index: int) -> int:
         bucket = self.buckets[index]

@@ -52,7 +52,9 @@ def lay_out(parameters: Sequence[Parameter], order: Sequence[int]) -> Layout:
         unit = unit_elements(parameter.wire)
         begin = spans[arena][-1].end if spans[arena] else 0
         end = begin + unit + parameter.elements
-        slots[index] = Slot(name=parameter.name, arena=arena, begin=begin, end=end)
+        slots[index] = Slot(
+            name=parameter.name, arena=arena, begin=begin, end=end, exact=parameter.exact
+        )
         spans[arena].append(Span(index, begin, -(-end // unit) * unit))
     return Layout(
         arenas=tuple(

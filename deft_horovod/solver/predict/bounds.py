@@ -35,7 +35,7 @@ def bound_us(parameters: Sequence[Parameter], profile: Profile, limits: Limits) 
     carried = sizes > 0.0
     if not profile.links or not carried.any():
         return profile.compute_us
-    alpha_us, beta_us = _together(profile)
+    alpha_us, beta_us = _together(profile, limits)
     work_us = (alpha_us + beta_us * float(sizes.sum())) / limits.max_merge
     ready_us = np.minimum(np.array(profile.ready_us), profile.backward_us)
     # Since the end of backward; what no gate can wait for is needed there.
@@ -54,16 +54,17 @@ def bound_us(parameters: Sequence[Parameter], profile: Profile, limits: Limits) 
     return max(work_us, profile.compute_us + exposed)
 
 
-def _together(profile: Profile) -> tuple[float, float]:
+def _together(profile: Profile, limits: Limits) -> tuple[float, float]:
     """What a message takes if all links carry a part of it, each as fast as it was ever
-    measured."""
+    measured, in the format that is allowed and suits it."""
     costs: list[LinkCost] = []
     for link in profile.links:
-        busy = link.busy_cost or link.cost
+        encoded = [one.cost for one in link.formats if one.format in limits.formats]
+        measured = [link.cost, link.busy_cost or link.cost, *encoded]
         costs.append(
             LinkCost(
-                alpha_us=min(link.cost.alpha_us, busy.alpha_us),
-                beta_us_per_byte=min(link.cost.beta_us_per_byte, busy.beta_us_per_byte),
+                alpha_us=min(cost.alpha_us for cost in measured),
+                beta_us_per_byte=min(cost.beta_us_per_byte for cost in measured),
             )
         )
     alpha_us = min(cost.alpha_us for cost in costs)
@@ -80,7 +81,7 @@ def _exposed_together(
     Merging spreads a set over `max_merge` steps, each of which has its own time between the two
     moments; with delay these times overlap, and so compute that stands still counts for several.
     """
-    alpha_us, beta_us = _together(profile)
+    alpha_us, beta_us = _together(profile, limits)
     moments = np.unique(need_us)
     moments = moments[np.linspace(0, len(moments) - 1, min(len(moments), _MOMENTS)).astype(int)]
     order = np.argsort(-ready_us, kind="stable")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from deft_horovod.base.wire_format import EXACT, WireFormat
 from deft_horovod.errors import PlanError, explain
 from deft_horovod.plan import Plan
 from deft_horovod.plan.contents import bucket_bytes
@@ -71,9 +72,14 @@ def task_times_us(plan: Plan, profile: Profile) -> tuple[float, ...]:
         if name == link.name
     }
     sizes = bucket_bytes(plan)
+    encoded = _encoded(plan, profile, costs)
     times = []
     for task in plan.tasks:
-        size = sizes[plan.generations[task.generation].bucket]
+        bucket = plan.generations[task.generation].bucket
+        size, wire_format = sizes[bucket], plan.buckets[bucket].format
+        if wire_format != EXACT:
+            times.append(encoded[task.link, wire_format].time_us(size))
+            continue
         measured = halves.get((task.link, task.op))
         times.append(
             costs[task.link].time_us(size * _VOLUME[task.op])
@@ -93,13 +99,35 @@ def _halves(profile: Profile) -> dict[tuple[str, str], LinkCost]:
     return found
 
 
-def _unmeasured(name: str, profile: Profile) -> PlanError:
-    known = ", ".join(f"'{link.name}'" for link in profile.links)
+def _encoded(
+    plan: Plan, profile: Profile, costs: Sequence[LinkCost]
+) -> dict[tuple[int, WireFormat], LinkCost]:
+    """What messages cost in the formats that the plan uses, by (link, format)."""
+    measured = {link.name: link for link in profile.links}
+    buckets = [plan.buckets[generation.bucket] for generation in plan.generations]
+    used = {(task.link, buckets[task.generation].format) for task in plan.tasks}
+    found: dict[tuple[int, WireFormat], LinkCost] = {}
+    for number, wire_format in sorted(used):
+        if wire_format == EXACT:
+            continue
+        name = plan.links[number].name
+        cost = measured[name].cost_in(wire_format)
+        if cost is None:
+            raise _unmeasured(name, profile, wire_format)
+        found[number, wire_format] = cost.with_in_flight(costs[number].in_flight)
+    return found
+
+
+def _unmeasured(link: str, profile: Profile, wire_format: WireFormat = EXACT) -> PlanError:
+    known = ", ".join(
+        f"'{one.name}' ({', '.join([EXACT, *(cost.format for cost in one.formats)])})"
+        for one in profile.links
+    )
     return PlanError(
         explain(
-            f"the profile does not say what link '{name}' costs",
+            f"the profile does not say what link '{link}' costs in {wire_format}",
             observed=f"measured links: {known or 'none'}",
-            expected="every link that the plan uses",
-            action="profile with this link, or make the plan anew",
+            expected="every link and format that the plan uses",
+            action="profile with this link and accuracy, or make the plan anew",
         )
     )

@@ -15,6 +15,7 @@ from torch import nn
 
 import deft_horovod.torch as hvd
 from deft_horovod.base.parameter import Parameter
+from deft_horovod.base.wire_format import EXACT, WireFormat
 from deft_horovod.plan import Bucket, Generation, Link, Plan, Task
 from deft_horovod.solver.messages.layout import lay_out
 from tests.parallel.scripts.device import DEVICE
@@ -48,7 +49,12 @@ def generations(late: Late, bucket: int, period: int) -> list[Generation]:
     ]
 
 
-def plan_of(model: nn.Module, timings: Sequence[Late], links: Sequence[str] = ("horovod",)) -> Plan:
+def plan_of(
+    model: nn.Module,
+    timings: Sequence[Late],
+    links: Sequence[str] = ("horovod",),
+    wire_format: WireFormat = EXACT,
+) -> Plan:
     """One bucket for each parameter; the last parameter's gradient is ready first."""
     named = list(model.named_parameters())
     parameters = [Parameter(n, p.numel(), "float32", "float32", DEVICE.type) for n, p in named]
@@ -68,7 +74,8 @@ def plan_of(model: nn.Module, timings: Sequence[Late], links: Sequence[str] = ("
                 )
             )
             made.append(generation)
-        buckets.append(Bucket(arena=0, begin=span.begin, end=span.end))
+        place = Bucket(arena=0, begin=span.begin, end=span.end, format=wire_format)
+        buckets.append(place)
     tasks.sort(key=lambda task: (task.step, task.stage != "forward", task.generation))
     most = max(1 + late.delay // late.merged + (late.delay > 0) for late in timings)
     return Plan(

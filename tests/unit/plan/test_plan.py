@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,14 +45,25 @@ def test_the_hash_is_the_same_on_every_machine():
     plan = Plan(policy="stock")
     assert plan.to_json() == (
         '{"arenas":[],"buckets":[],"buffers":1,"generations":[],"links":[],"period":1,'
-        '"policy":"stock","prediction":null,"slots":[],"tasks":[],"version":1}'
+        '"policy":"stock","prediction":null,"slots":[],"tasks":[],"version":2}'
     )
-    assert plan.hash() == "be5df906e5a6b6200528640415819125e009a344f0a2414497caace3c0ab0bcf"
+    assert plan.hash() == "d95efb038c151f609a331a404be62ed889c8bc67cfa60c6f554bd9bbe3d3217d"
 
 
 def test_another_version_is_refused():
     with pytest.raises(PlanError, match="field 'version'"):
-        Plan(policy="stock", version=2)
+        Plan(policy="stock", version=3)
+
+
+def test_plans_of_the_version_before_load():
+    """Nothing in them is encoded."""
+    fields = json.loads(small_plan().to_json())
+    fields["version"] = 1
+    for part in fields["buckets"]:
+        del part["format"]
+    for part in fields["slots"]:
+        del part["exact"]
+    assert Plan.from_json(json.dumps(fields)) == small_plan()
 
 
 def test_a_bad_part_is_named():

@@ -65,3 +65,35 @@ def test_of_a_request_the_limits_for_now_count(policy):
     now = Limits(max_delay=1, max_merge=2, late_share=0.5)
     expected = now if policy == "least_stale" else limits(policy, request.config)
     assert limits_of(policy, replace(request, limits=now)) == expected
+
+
+@pytest.mark.parametrize(
+    ("word", "formats", "delay"),
+    [
+        (None, (), 0),
+        ("exact", (), 0),
+        ("equal", ("f16", "int8"), 0),
+        ("fast", ("f16", "int8", "int4"), 1),
+    ],
+)
+def test_one_word_says_what_accuracy_may_cost(word, formats, delay):
+    for policy in ("auto", "least_stale"):
+        found = limits(policy, Config(accuracy=word))
+        assert (found.formats, found.max_delay, found.max_merge) == (formats, delay, 1)
+    assert limits("auto", Config(accuracy="exact"), calm=True).max_delay == 0
+    assert limits("auto", Config(accuracy="equal"), calm=True).max_delay == 1
+    assert limits("bucket", Config(accuracy=word)) == limits("bucket", Config())
+
+
+@pytest.mark.parametrize("options", [{"max_delay": 1}, {"max_merge": 2}])
+def test_finer_options_must_not_contradict_the_word(options):
+    with pytest.raises(ConfigError, match="contradict each other"):
+        limits("least_stale", Config(accuracy="exact", **options))
+    found = limits("least_stale", Config(accuracy="equal", **options))
+    assert options.items() <= {**vars(found)}.items()
+
+
+@pytest.mark.parametrize("policy", ["covap", "deft", "sapipe"])
+def test_policies_with_rules_of_their_own_take_no_word(policy):
+    with pytest.raises(ConfigError, match=f"policy '{policy}' cannot keep to an accuracy"):
+        limits(policy, Config(accuracy="equal"))

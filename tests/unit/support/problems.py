@@ -4,6 +4,13 @@ from hypothesis import strategies as st
 
 from deft_horovod.solver.problem import Item, Limits, Problem
 
+_SAVED = {"f16": 0.5, "int8": 0.25, "int4": 0.125}
+
+
+def encoded(formats, times, buckets=1):
+    """The times of an item in these formats, if it takes these as it is."""
+    return {one: (tuple(time * _SAVED[one] for time in times),) * buckets for one in formats}
+
 
 @st.composite
 def problems(draw, most_items=30, most_links=3):
@@ -22,6 +29,7 @@ def problems(draw, most_items=30, most_links=3):
                 need_us=pick.choice([None, 0.0, pick.uniform(0, forward), forward]),
                 weight=pick.uniform(0, 10),
                 times_us=(times,) * buckets,
+                encoded_us=encoded(pick.choice([(), ("int8",), ("f16", "int4")]), times, buckets),
             )
         )
     limits = Limits(draw(st.integers(0, 3)), draw(st.integers(1, 4)))

@@ -7,9 +7,22 @@ solver.
 
 from itertools import product
 
+from deft_horovod.base.wire_format import error_of
 
-def choices(period, max_delay, max_merge, *, gateable):
-    """(merged, end_step, delay, gated): whatever a plan may say."""
+EXACT = "f32"
+
+
+def choices(period, max_delay, max_merge, formats, *, gateable):
+    """(merged, end_step, delay, gated, format): whatever a plan may say. What is late or merged is
+    not rounded too."""
+    for choice in _exact_choices(period, max_delay, max_merge, gateable=gateable):
+        yield (*choice, EXACT)
+        if staleness(choice) == 0:
+            for one in formats:
+                yield (*choice, one)
+
+
+def _exact_choices(period, max_delay, max_merge, *, gateable):
     for merged in range(1, max_merge + 1):
         if period % merged:
             continue
@@ -24,8 +37,12 @@ def choices(period, max_delay, max_merge, *, gateable):
 
 
 def staleness(choice):
-    merged, _, delay, _ = choice
+    merged, _, delay, *_ = choice
     return delay + (merged - 1) / 2
+
+
+def harm(choice):
+    return staleness(choice) + error_of(choice[-1])
 
 
 def stall(problem, period, chosen):
@@ -43,13 +60,14 @@ def stall(problem, period, chosen):
 
 
 def optimum(problem, period, tolerance_us):
-    """The least stall of a period, and all (stall, staleness) there are."""
+    """The least stall of a period, and all (stall, harm) there are."""
     ways = [
         list(
             choices(
                 period,
                 problem.limits.max_delay,
                 problem.limits.max_merge,
+                item.formats,
                 gateable=item.need_us is not None,
             )
         )
@@ -57,8 +75,8 @@ def optimum(problem, period, tolerance_us):
     ]
     found = []
     for chosen in product(*ways):
-        stale = sum(i.weight * staleness(c) for i, c in zip(problem.items, chosen, strict=True))
-        found.append((stall(problem, period, chosen), stale))
+        harms = sum(i.weight * harm(c) for i, c in zip(problem.items, chosen, strict=True))
+        found.append((stall(problem, period, chosen), harms))
     least = min(exposed for exposed, _ in found)
     return least, found, max(least, tolerance_us)
 
@@ -92,7 +110,7 @@ class _Fluid:
             self._compute_until(begins + gate)
         backward = begins + problem.forward_us
         for index in sorted(range(len(problem.items)), key=lambda i: problem.items[i].ready_us):
-            merged, end_step, delay, gated = self.chosen[index]
+            merged, end_step, delay, gated, wire_format = self.chosen[index]
             if self.step % merged != end_step:
                 continue
             item = problem.items[index]
@@ -101,7 +119,7 @@ class _Fluid:
             due = (self.step + delay) * problem.step_us + ends
             if gated:
                 due = (self.step + 1) * problem.step_us + item.need_us
-            time = item.times_us[0][0] / problem.margin
+            time = item.times_in(wire_format)[0][0] / problem.margin
             self.waiting.append([due, time])
         self._compute_until(backward + problem.backward_us)
         self.step += 1

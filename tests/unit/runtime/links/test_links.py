@@ -14,7 +14,7 @@ MEASURED = LinkCost(alpha_us=100.0, beta_us_per_byte=0.1)
 def links(monkeypatch):
     made = Links(None, Config())
     measured = (LinkProfile(name="horovod", cost=MEASURED), LinkProfile(name="second", cost=SEEN))
-    monkeypatch.setattr(made, "probe", lambda agreement, members, *, halves: measured)
+    monkeypatch.setattr(made, "probe", lambda agreement, members, asked: measured)
     return made
 
 

@@ -7,6 +7,7 @@ from deft_horovod.solver.least_stale.link_time import make_grid, tick_rate
 from deft_horovod.solver.least_stale.options import make_options
 from deft_horovod.solver.problem import Item, Limits, Problem
 from tests.unit.support import reference_solver
+from tests.unit.support.problems import encoded
 
 
 @st.composite
@@ -19,9 +20,10 @@ def tiny_problems(draw, most_items=3, max_merge=2):
             ready_us=float(draw(st.integers(0, backward))),
             need_us=draw(st.one_of(st.none(), st.integers(0, forward).map(float))),
             weight=float(draw(st.integers(1, 9))),
-            times_us=((float(draw(st.integers(1, 50))),),),
+            times_us=((time,),),
+            encoded_us=encoded(draw(st.sampled_from([(), ("int8",)])), (time,)),
         )
-        for _ in range(draw(st.integers(1, most_items)))
+        for time in draw(st.lists(st.integers(1, 50).map(float), min_size=1, max_size=most_items))
     )
     limits = Limits(draw(st.integers(0, 3)), draw(st.integers(1, max_merge)))
     return Problem(items, float(forward), float(backward), float(optimizer), 1, limits)
@@ -48,14 +50,14 @@ def test_tiny_problems_are_solved_to_the_optimum(problem, period):
     least *= problem.margin
     assert exposed >= least - slack
     assert exposed <= max(least, tolerance) + slack
-    freshest = [
-        min(stale for stall, stale in all_ways if stall * problem.margin <= limit)
+    least_harm = [
+        min(harm for stall, harm in all_ways if stall * problem.margin <= limit)
         for limit in (max(least, tolerance) + slack, max(least, tolerance) - slack)
         if any(stall * problem.margin <= limit for stall, _ in all_ways)
     ]
     assert best.status == "optimal"
-    assert best.staleness >= freshest[0] - 1e-3
-    if len(freshest) > 1:
-        assert best.staleness <= freshest[1] + 1e-3
+    assert best.harm >= least_harm[0] - 1e-3
+    if len(least_harm) > 1:
+        assert best.harm <= least_harm[1] + 1e-3
     assert best.key()[:1] <= start.key()[:1] or exposed <= tolerance + slack
     assert ticks.period == period

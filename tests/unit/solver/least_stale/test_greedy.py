@@ -42,7 +42,7 @@ def test_stalls_are_enough_and_none_can_be_shorter(problem, period, pick):
 
 def test_what_fits_stays_synchronous():
     solution, choices = chosen(example(times=(10.0, 10.0, 0.0)), 1)
-    assert solution.exposed == solution.staleness == 0.0
+    assert solution.exposed == solution.harm == 0.0
     assert not any(choice.gated or choice.delay for choice in choices)
 
 

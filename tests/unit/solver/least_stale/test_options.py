@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deft_horovod.base.wire_format import EXACT
 from deft_horovod.solver.least_stale.link_time import make_grid
 from deft_horovod.solver.least_stale.options import make_options
 from deft_horovod.solver.problem import Item, Limits
@@ -77,3 +78,15 @@ def test_buckets_are_shared_between_links_in_proportion():
     three = Item(60.0, 0.0, 1.0, ((1.0, 1.0, 1.0),) * 6)
     splits = {c.links for c in options_of(example(items=(three,), links=3), 1).choices}
     assert (0, 0, 1, 1, 2, 2) in splits
+
+
+@given(problems(), st.integers(1, 4))
+def test_only_what_is_in_time_and_whole_is_encoded(problem, period):
+    options = options_of(problem, period)
+    for index, item in enumerate(problem.items):
+        mine = [options.choices[option] for option in options.of(index)]
+        for choice in mine:
+            assert choice.format == EXACT or (
+                choice.format in item.formats and not choice.staleness
+            )
+        assert {choice.format for choice in mine} == {EXACT, *item.formats}

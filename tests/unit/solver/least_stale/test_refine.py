@@ -35,7 +35,7 @@ def test_a_draft_is_a_plan_and_its_timeline(request, period):
     assert draft.exposed_us <= hopeless.exposed_us
     assert hopeless.choices == tuple(choices)
     for before, after in zip(choices, draft.choices, strict=True):
-        assert after.staleness >= before.staleness
+        assert after.harm >= before.harm
         assert (after.merged, after.end_step, after.links) == (
             before.merged,
             before.end_step,

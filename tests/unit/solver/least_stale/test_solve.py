@@ -13,8 +13,8 @@ GIVEN = model("vgg19", 1.0)
 PLAN = policies.get("bucket").plan(GIVEN)
 
 
-def candidate(exposed_us=0.0, with_margin_us=0.0, staleness=0.0, plan=PLAN):
-    return Candidate(plan, exposed_us, with_margin_us, staleness, "greedy")
+def candidate(exposed_us=0.0, with_margin_us=0.0, harm=0.0, plan=PLAN):
+    return Candidate(plan, exposed_us, with_margin_us, harm, "greedy")
 
 
 def best(*candidates):

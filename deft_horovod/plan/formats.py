@@ -1,0 +1,71 @@
+"""Formats: what of a bucket is encoded, and how many bytes its message takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from deft_horovod.base.wire_format import EXACT, encoded_bytes
+from deft_horovod.plan.contents import bucket_bytes, contents
+from deft_horovod.plan.rules import unit_elements
+
+if TYPE_CHECKING:
+    from deft_horovod.plan.plan import Plan
+
+Range = tuple[int, int]  # where it begins in the bucket, and its elements
+
+
+def raw_ranges(plan: Plan, members: Sequence[Sequence[int]], bucket: int) -> tuple[Range, ...]:
+    """Of an encoded bucket what travels as it is: headers, and slots that are exact. `members`: the
+    slots of each bucket."""
+    place = plan.buckets[bucket]
+    unit = unit_elements(plan.arenas[place.arena].wire)
+    found = []
+    for index in members[bucket]:
+        slot = plan.slots[index]
+        ends = -(-slot.end // unit) * unit if slot.exact else slot.begin + unit
+        begin, end = max(slot.begin, place.begin), min(ends, place.end)
+        if begin < end:
+            found.append((begin - place.begin, end - begin))
+    return tuple(found)
+
+
+def rest_ranges(plan: Plan, members: Sequence[Sequence[int]], bucket: int) -> tuple[Range, ...]:
+    """What of an encoded bucket is encoded, in the order in which its rests lie."""
+    found, begin = [], 0
+    place = plan.buckets[bucket]
+    for start, elements in (*raw_ranges(plan, members, bucket), (place.end - place.begin, 0)):
+        if begin < start:
+            found.append((begin, start - begin))
+        begin = start + elements
+    return tuple(found)
+
+
+def message_bytes(plan: Plan) -> tuple[int, ...]:
+    """Of each bucket, as it travels."""
+    sizes = list(bucket_bytes(plan))
+    if not is_encoded(plan):
+        return tuple(sizes)
+    members = contents(plan.slots, plan.buckets)
+    for index, bucket in enumerate(plan.buckets):
+        if bucket.format != EXACT:
+            parts = rest_ranges(plan, members, index)
+            kept = sizes[index] - sum(encoded_bytes(EXACT, elements) for _, elements in parts)
+            sizes[index] = kept + sum(encoded_bytes(bucket.format, n) for _, n in parts)
+    return tuple(sizes)
+
+
+def rest_bytes(plan: Plan) -> int:
+    """Memory that a rank needs for what rounding leaves: a float32 for each encoded value."""
+    members = contents(plan.slots, plan.buckets)
+    return sum(
+        encoded_bytes(EXACT, elements)
+        for index, bucket in enumerate(plan.buckets)
+        if bucket.format != EXACT
+        for _, elements in rest_ranges(plan, members, index)
+    )
+
+
+def is_encoded(plan: Plan) -> bool:
+    """Whether anything travels in fewer bits."""
+    return any(bucket.format != EXACT for bucket in plan.buckets)

@@ -1,0 +1,68 @@
+"""Measures what links cost in wire formats: as exact messages are measured, in less time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from deft_horovod.base.wire_format import WireFormat
+from deft_horovod.profile import FormatCost, LinkProfile
+from deft_horovod.profile.probe_plan import ProbePlan, probe_plan
+from deft_horovod.runtime.extension import native
+from deft_horovod.runtime.links.message_stream import Allowance, MessageStream, names_of
+from deft_horovod.runtime.links.probe import MEASURE_SHARE, agree, measure
+from deft_horovod.runtime.ranks.agreement import Agreement
+
+if TYPE_CHECKING:
+    from deft_horovod import _C
+
+_US: Final = 1e6
+_ITEM_BYTES: Final = 4
+_TIME_SHARE: Final = 0.5  # of what a link's exact messages may take, for each format
+
+
+def probe_formats(
+    agreement: Agreement,
+    links: Mapping[str, _C.Link],
+    prefix: str,
+    allowance: Allowance,
+    profiles: Sequence[LinkProfile],
+    formats: Sequence[WireFormat],
+) -> tuple[LinkProfile, ...]:
+    """The same profiles, with what each link costs in each of the formats. All ranks call it
+    together, while no other message is on its way."""
+    if not formats or allowance.size == 1:
+        return tuple(profiles)
+    allowance = replace(allowance, budget_s=allowance.budget_s * _TIME_SHARE)
+    budget_us = allowance.budget_s * MEASURE_SHARE * _US
+    samples = []
+    for profile in profiles:
+        plan = probe_plan(profile.cost, allowance.largest_bytes, budget_us)
+        for one in formats:
+            name = f"{prefix}.{profile.name}.{one}"
+            link = _encoded_link(links[profile.name], name, one, plan, allowance)
+            samples.append(
+                measure(agreement, MessageStream(link, name, allowance), plan, allowance)
+            )
+    fits = iter(agree(agreement, samples))
+    return tuple(
+        profile.model_copy(
+            update={
+                "formats": tuple(FormatCost(format=one, cost=next(fits).cost) for one in formats)
+            }
+        )
+        for profile in profiles
+    )
+
+
+def _encoded_link(
+    link: _C.Link, name: str, wire_format: WireFormat, plan: ProbePlan, allowance: Allowance
+) -> _C.Link:
+    """Knows the messages of a stream of this name."""
+    encodings: dict[str, _C.Encoding] = {}
+    for size_bytes in plan.sizes_bytes:
+        encoding = native.Encoding(wire_format, size_bytes // _ITEM_BYTES)
+        names = names_of(name, size_bytes, allowance.in_flight)
+        encodings.update(dict.fromkeys(names, encoding))
+    return native.EncodedLink(link, allowance.size, 1.0 / allowance.size, encodings)

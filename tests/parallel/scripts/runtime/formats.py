@@ -1,0 +1,236 @@
+"""Training in wire formats: the trajectory is that of plain torch with the same codec."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import horovod.torch as stock
+import torch
+from torch import nn
+
+import deft_horovod.torch as hvd
+from deft_horovod.errors import NotSupportedError
+from deft_horovod.runtime.extension import native
+from deft_horovod.runtime.reduce.in_flight import KEY
+from tests.parallel.scripts.late_plans import Late, Make, adamw, plan_of, saved, sgd
+from tests.parallel.scripts.reporting import cases_in, run_cases
+from tests.parallel.scripts.training import (
+    Data,
+    assert_equal_models,
+    equal_on_all_ranks,
+    gathered,
+    loss_of,
+    mlp,
+)
+
+STEPS = 9
+MANY_STEPS = 200
+FORMATS = ("f16", "bf16", "e4m3", "int8", "int4")
+SUMMED_IN_ORDER = 2  # ranks up to which every rank sums the messages of all
+
+
+class Job:
+    """A model that trains with a plan in which all values travel in one format."""
+
+    def __init__(self, wire_format: Any, make: Make = sgd, **options: Any) -> None:
+        self.model, self.make, self.options = mlp(), make, options
+        plan = plan_of(self.model, [Late()] * 6, wire_format=wire_format)
+        self.file = stock.broadcast_object(saved(plan), name="formats.plan")
+        self.optimizer = self.wrap(self.model)
+        self.data = Data()
+
+    def wrap(self, model: nn.Module) -> Any:
+        config = {"plan_file": self.file}
+        optimizer = self.make(model)
+        return hvd.DistributedOptimizer(
+            optimizer, model.named_parameters(), config=config, **self.options
+        )
+
+    def step(self) -> None:
+        self.optimizer.zero_grad()
+        loss_of(self.model, self.data.next()).backward()
+        self.optimizer.step()
+
+
+class Reference:
+    """All ranks in one process. The first step is stock Horovod's: it only observes."""
+
+    def __init__(self, wire_format: str, make: Make) -> None:
+        self.model = mlp()
+        self.optimizer = make(self.model)
+        self.format = wire_format
+        self.data = [Data(rank=rank) for rank in range(stock.size())]
+        self.rests: dict[tuple[int, int], torch.Tensor] = {}
+        self.steps = 0
+
+    def step(self) -> None:
+        gradients: list[list[torch.Tensor]] = []
+        for data in self.data:
+            self.optimizer.zero_grad()
+            loss_of(self.model, data.next()).backward()
+            gradients.append([p.grad.clone().flatten() for p in self.model.parameters()])
+        for i, p in enumerate(self.model.parameters()):
+            mine = [of_rank[i] for of_rank in gradients]
+            total = sum(mine) if self.steps == 0 else self._sum(i, mine)
+            factor = torch.tensor(1 / len(mine), dtype=torch.float32)
+            p.grad = (total * factor).reshape(p.shape)
+        self.optimizer.step()
+        self.steps += 1
+
+    def _sum(self, parameter: int, gradients: list[torch.Tensor]) -> torch.Tensor:
+        total = torch.zeros_like(gradients[0])
+        for rank, gradient in enumerate(gradients):
+            rest = self.rests.setdefault((parameter, rank), torch.zeros_like(gradient))
+            message = native.wire_encode(self.format, gradient, rest)
+            if rank == 0:
+                native.wire_decode(self.format, message, len(total), out=total)
+            else:
+                native.wire_decode_add(self.format, message, total)
+        return total
+
+
+def case_the_trajectory_is_that_of_the_codec() -> None:
+    if stock.size() > SUMMED_IN_ORDER:
+        return
+    for wire_format in FORMATS:
+        for make in (sgd, adamw):
+            job, reference = Job(wire_format, make), Reference(wire_format, make)
+            for step in range(STEPS):
+                job.step()
+                reference.step()
+                what = f"{wire_format}, {make.__name__}, step {step}"
+                assert_equal_models(job.model, reference.model, what)
+            assert job.optimizer.stats()["plans"] == 1
+
+
+def case_nothing_is_lost() -> None:
+    """Over many steps: what was applied and what is left is what was produced."""
+    for wire_format in ("int8", "int4"):
+        job = Job(wire_format)
+        parameters = list(job.model.parameters())
+        job.step()
+        produced = [torch.zeros_like(p, dtype=torch.float64) for p in parameters]
+        applied = [torch.zeros_like(p, dtype=torch.float64) for p in parameters]
+        for _ in range(MANY_STEPS):
+            job.optimizer.zero_grad()
+            loss_of(job.model, job.data.next()).backward()
+            for i, p in enumerate(parameters):
+                produced[i] += p.grad
+            job.optimizer.synchronize()
+            for i, p in enumerate(parameters):
+                applied[i] += p.grad
+            with job.optimizer.skip_synchronize():
+                job.optimizer.step()
+        rests = job.optimizer.state_dict()[KEY]["rests"]
+        for i, (name, p) in enumerate(job.model.named_parameters()):
+            left = rests.get(name, torch.zeros(p.numel())).reshape(p.shape).double()
+            mine = produced[i] - left
+            wanted = stock.allreduce(mine, name=f"lost.{wire_format}.{name}")
+            assert torch.allclose(applied[i], wanted, rtol=0, atol=1e-4 * float(mine.abs().max()))
+            assert left.abs().max() > 0
+
+
+def case_replicas_stay_equal() -> None:
+    for options in ({"op": stock.Sum}, {"gradient_predivide_factor": 2.0}):
+        job = Job("int8", **options)
+        for _ in range(STEPS):
+            job.step()
+        assert equal_on_all_ranks(job.model.parameters()), f"the replicas differ, {options}"
+    halves = Job("int4", backward_passes_per_step=2)
+    for _ in range(STEPS):
+        halves.optimizer.zero_grad()
+        for _ in range(2):
+            loss_of(halves.model, halves.data.next()).backward()
+        halves.optimizer.step()
+    assert equal_on_all_ranks(halves.model.parameters())
+
+
+def case_resumed_training_goes_on_bit_for_bit() -> None:
+    job = Job("int4", adamw)
+    for _ in range(STEPS):
+        job.step()
+    model = mlp(seed=5)
+    optimizer = job.wrap(model)
+    model.load_state_dict(copy.deepcopy(job.model.state_dict()))
+    optimizer.load_state_dict(copy.deepcopy(job.optimizer.state_dict()))
+    for step in range(STEPS):
+        batch = job.data.next()
+        for net, mine in ((job.model, job.optimizer), (model, optimizer)):
+            mine.zero_grad()
+            loss_of(net, batch).backward()
+            mine.step()
+        assert_equal_models(job.model, model, f"step {step} after the checkpoint")
+
+
+def case_what_is_not_finite_is_skipped_everywhere() -> None:
+    job = Job("int8")
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=1000)
+    for step in range(STEPS):
+        job.optimizer.zero_grad()
+        loss = loss_of(job.model, job.data.next())
+        if step == STEPS // 2 and stock.rank() == 0:
+            loss = loss * float("inf")
+        scaler.scale(loss).backward()
+        scaler.step(job.optimizer)
+        scaler.update()
+    assert scaler.get_scale() == 2.0
+    assert all(bool(p.isfinite().all()) for p in job.model.parameters())
+    assert equal_on_all_ranks(job.model.parameters())
+    assert len({tuple(row) for row in gathered([scaler.get_scale()])}) == 1
+
+
+def case_clipped_gradients_are_equal() -> None:
+    job = Job("int8")
+    for _ in range(STEPS):
+        job.optimizer.zero_grad()
+        loss_of(job.model, job.data.next()).backward()
+        job.optimizer.synchronize()
+        torch.nn.utils.clip_grad_norm_(job.model.parameters(), 0.01)
+        with job.optimizer.skip_synchronize():
+            job.optimizer.step()
+    assert equal_on_all_ranks(job.model.parameters())
+
+
+def case_join_is_refused() -> None:
+    job = Job("int8")
+    for _ in range(2):
+        job.step()
+    try:
+        hvd.join()
+    except NotSupportedError as error:
+        assert "accuracy" in str(error)
+    else:
+        raise AssertionError("join() with encoded messages was not refused")
+
+
+def case_accuracy_in_one_word() -> None:
+    """Formats are measured, and planned where they help. Loopback needs none, or few."""
+    for word in ("exact", "equal", "fast"):
+        model = mlp()
+        optimizer = hvd.DistributedOptimizer(
+            sgd(model),
+            model.named_parameters(),
+            policy="least_stale",
+            config={
+                "accuracy": word,
+                "profile_steps": 2,
+                "profile_warmup_steps": 1,
+                "probe_s": 0.1,
+            },
+        )
+        data = Data()
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            loss_of(model, data.next()).backward()
+            optimizer.step()
+        assert optimizer.stats()["plans"] >= 2
+        assert equal_on_all_ranks(model.parameters()), word
+        (link, *_) = optimizer.profile.links
+        wanted = {"exact": [], "equal": ["f16", "int8"], "fast": ["f16", "int8", "int4"]}
+        assert [cost.format for cost in link.formats] == wanted[word]
+
+
+if __name__ == "__main__":
+    hvd.init()
+    run_cases(cases_in(globals()))
