@@ -16,17 +16,22 @@ Range = tuple[int, int]  # where it begins in the bucket, and its elements
 
 
 def raw_ranges(plan: Plan, members: Sequence[Sequence[int]], bucket: int) -> tuple[Range, ...]:
-    """Of an encoded bucket what travels as it is: headers, and slots that are exact. `members`: the
-    slots of each bucket."""
+    """Of an encoded bucket what travels as it is: headers, slots that are exact, and the padding
+    behind slots, which nothing writes but what arrives: one value that is not finite would stay in
+    it. `members`: the slots of each bucket."""
     place = plan.buckets[bucket]
     unit = unit_elements(plan.arenas[place.arena].wire)
-    found = []
-    for index in members[bucket]:
-        slot = plan.slots[index]
-        ends = -(-slot.end // unit) * unit if slot.exact else slot.begin + unit
-        begin, end = max(slot.begin, place.begin), min(ends, place.end)
-        if begin < end:
-            found.append((begin - place.begin, end - begin))
+    found: list[Range] = []
+    for slot in (plan.slots[index] for index in members[bucket]):
+        padded = -(-slot.end // unit) * unit
+        parts = ((slot.begin, slot.begin + unit), (slot.end, padded))
+        for first, last in [(slot.begin, padded)] if slot.exact else parts:
+            begin, end = max(first, place.begin) - place.begin, min(last, place.end) - place.begin
+            if begin >= end:
+                continue
+            if found and sum(found[-1]) == begin:
+                begin, _ = found.pop()
+            found.append((begin, end - begin))
     return tuple(found)
 
 

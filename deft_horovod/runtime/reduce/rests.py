@@ -77,8 +77,7 @@ class Rests:
                     if one.begin <= first < one.end
                 )
                 data = first - slot.begin - unit_elements(plan.arenas[slot.arena].wire)
-                count = min(slot.end - first, elements)  # without the padding behind
-                yield slot.name, data, encoding.rest[at : at + count]
+                yield slot.name, data, encoding.rest[at : at + elements]
                 at += elements
 
 

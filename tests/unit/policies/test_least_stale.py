@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -5,6 +7,8 @@ from hypothesis import strategies as st
 from deft_horovod import policies
 from deft_horovod.config import Config
 from deft_horovod.plan import Plan
+from deft_horovod.plan.contents import contents
+from deft_horovod.plan.formats import is_encoded
 from deft_horovod.plan.staleness import staleness
 from deft_horovod.policies import Request
 from deft_horovod.profile import Profile
@@ -12,6 +16,7 @@ from deft_horovod.runtime.extension import native
 from deft_horovod.solver.predict.timeline import simulate
 from tests.unit.support.hard_requests import assert_within_limits, hard_requests, with_options
 from tests.unit.support.models import request as model
+from tests.unit.support.models import with_formats
 from tests.unit.support.planning import assert_carried_once, make_parameters
 
 LEAST_STALE = policies.get("least_stale")
@@ -158,3 +163,41 @@ def test_where_nothing_may_be_late_plans_are_the_exact_ones(request):
     exact = with_options(request, max_delay=0, max_merge=1)
     mine, theirs = LEAST_STALE.plan(nothing), LEAST_STALE.plan(exact)
     assert mine.prediction.exposed_us <= theirs.prediction.exposed_us * 1.02 + 1.0
+
+
+@pytest.mark.parametrize("name", ["vgg19", "gpt2"])
+def test_what_fits_as_it_is_stays_as_it_is(name):
+    request = with_formats(model(name, 0.3), "equal")
+    plan = LEAST_STALE.plan(request)
+    exact = LEAST_STALE.plan(with_formats(model(name, 0.3), "exact"))
+    assert exact.prediction.step_us >= plan.prediction.step_us * (1 - 1e-9)
+    if exact.prediction.exposed_us < 0.01 * exact.prediction.compute_us:
+        assert not is_encoded(plan)
+    assert not is_encoded(exact)
+
+
+@pytest.mark.parametrize("name", ["vgg19", "gpt2"])
+def test_fewer_bytes_hide_what_whole_ones_cannot(name):
+    exact, equal, fast = (
+        LEAST_STALE.plan(with_formats(model(name, 2.0, max_delay=0), word))
+        for word in ("exact", "equal", "fast")
+    )
+    steps = [plan.prediction.step_us for plan in (exact, equal, fast)]
+    assert steps[0] > 1.5 * steps[1]
+    assert steps[2] <= steps[1] * 1.001
+    assert {bucket.format for bucket in equal.buckets} <= {"f32", "f16", "int8"}
+    assert "int4" in {bucket.format for bucket in fast.buckets}
+    for plan in (equal, fast):
+        assert plan.prediction.bound_us <= plan.prediction.step_us
+        assert native.Plan(plan.model_dump())
+        members = contents(plan.slots, plan.buckets)
+        for bucket, inside in zip(plan.buckets, members, strict=True):
+            alone = all(plan.slots[index].exact for index in inside)
+            assert not (alone and bucket.format != "f32"), "vectors alone gain nothing"
+
+
+def test_the_users_own_compression_stays_what_it_is():
+    """Values that are sent as float16 are rounded no further."""
+    request = with_formats(model("vgg19", 2.0), "fast")
+    halved = tuple(replace(p, wire="float16") for p in request.parameters)
+    assert not is_encoded(LEAST_STALE.plan(replace(request, parameters=halved)))

@@ -5,14 +5,16 @@ the time that all bytes take on the first link, start-up not counted, over that 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from deft_horovod.base.parameter import Parameter
 from deft_horovod.config import Config
 from deft_horovod.policies import Request
-from deft_horovod.profile import LinkCost, LinkProfile, Profile
+from deft_horovod.profile import FormatCost, LinkCost, LinkProfile, Profile
 
 STEP_US = 200_000.0
 ALPHA_US = 1_500.0
+VECTOR = 8192  # elements; layers are larger
 
 # A layer: the elements of its tensors, and its arithmetic.
 Layer = tuple[tuple[int, ...], float]
@@ -104,3 +106,30 @@ def request(
         ),
     )
     return Request(tuple(parameters), profile, Config(**options))
+
+
+# What a message takes in each format, of its bytes as float32; and its start-up, of that of others.
+SAVED = {"f16": 0.55, "int8": 0.3, "int4": 0.17}
+SLOWER_START = 1.5
+
+
+def with_formats(given: Request, accuracy: str | None) -> Request:
+    """The same model where formats were measured, and vectors are exact."""
+    links = []
+    for link in given.profile.links:
+        costs = []
+        for one, share in SAVED.items():
+            cost = link.cost.model_copy(
+                update={
+                    "alpha_us": link.cost.alpha_us * SLOWER_START,
+                    "beta_us_per_byte": link.cost.beta_us_per_byte * share,
+                }
+            )
+            costs.append(FormatCost(format=one, cost=cost))  # type: ignore[arg-type]
+        links.append(link.model_copy(update={"formats": tuple(costs)}))
+    return replace(
+        given,
+        profile=given.profile.model_copy(update={"links": tuple(links)}),
+        parameters=tuple(replace(p, exact=p.elements < VECTOR) for p in given.parameters),
+        config=given.config.model_copy(update={"accuracy": accuracy}),
+    )

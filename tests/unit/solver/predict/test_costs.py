@@ -3,8 +3,9 @@ import pytest
 from deft_horovod.errors import PlanError
 from deft_horovod.plan import Arena, Bucket, Generation, Link, Plan, Slot, Task
 from deft_horovod.plan.contents import bucket_bytes
-from deft_horovod.profile import LinkCost, LinkProfile, Profile
+from deft_horovod.profile import FormatCost, LinkCost, LinkProfile, Profile
 from deft_horovod.solver.predict.costs import check_fit, link_costs, task_times_us
+from tests.unit.plan.test_formats import plan_of
 
 ALONE = LinkCost(alpha_us=10.0, beta_us_per_byte=1.0)
 BUSY = LinkCost(alpha_us=20.0, beta_us_per_byte=2.0)
@@ -55,3 +56,14 @@ def test_plan_and_profile_have_to_be_of_one_model():
     check_fit(Plan(policy="stock"), profile_with(A))
     with pytest.raises(PlanError, match="a plan of 2 parameters"):
         check_fit(plan_on(0, 0), Profile.assumed(3))
+
+
+def test_an_encoded_message_costs_what_was_measured_in_its_format():
+    plan = plan_of([1000, 1000], [False, False], [0.5], "int8")
+    (size, other) = bucket_bytes(plan)
+    quick = FormatCost(format="int8", cost=LinkCost(alpha_us=3.0, beta_us_per_byte=0.25))
+    link = LinkProfile(name="horovod", cost=ALONE, formats=(quick,))
+    assert task_times_us(plan, profile_with(link)) == (3 + size / 4, 3 + other / 4)
+    with pytest.raises(PlanError, match="what link 'horovod' costs in int8") as caught:
+        task_times_us(plan, profile_with(LinkProfile(name="horovod", cost=ALONE)))
+    assert "'horovod' (f32)" in str(caught.value)
