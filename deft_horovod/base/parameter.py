@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from math import prod
 from types import MappingProxyType
 from typing import Final
 
@@ -24,6 +26,19 @@ WIRES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "bfloat16": ("float32", "float16"),
     }
 )
+
+
+# Tensors with fewer of either travel as they are.
+_LEAST_DIMENSIONS: Final = 2
+_LEAST_ELEMENTS: Final = 4096
+
+
+def stays_exact(name: str, shape: Sequence[int], patterns: str = "") -> bool:
+    """Whether a gradient is never rounded. Vectors (norms, biases) and small tensors are next to
+    nothing of the bytes, and rounding hurts them most. `patterns`: of the user's own, with * and ?,
+    separated by commas."""
+    asked = any(fnmatchcase(name, pattern.strip()) for pattern in patterns.split(","))
+    return asked or len(shape) < _LEAST_DIMENSIONS or prod(shape) < _LEAST_ELEMENTS
 
 
 @dataclass(frozen=True)

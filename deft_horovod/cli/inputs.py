@@ -9,12 +9,19 @@ from typing import Any
 
 import click
 
-from deft_horovod.base.parameter import WIRES, Parameter
+from deft_horovod.base.parameter import WIRES, Parameter, stays_exact
 from deft_horovod.config import Config
 from deft_horovod.errors import NotSupportedError, PlanError, explain
 from deft_horovod.plan import Plan
 from deft_horovod.policies.base import Request
 from deft_horovod.profile import Profile
+
+accuracy_option = click.option(
+    "--accuracy",
+    type=click.Choice(["exact", "equal", "fast"]),
+    help="What may be done to gradients: nothing; 16 and 8 bits; also 4 bits, and a step late. "
+    "Formats have to be in the profile.",
+)
 
 
 class ProfileFile(click.ParamType[Profile]):
@@ -31,8 +38,9 @@ class ProfileFile(click.ParamType[Profile]):
         return Profile.load(path)
 
 
-def parameters_of(profile: Profile, device: str = "cpu") -> tuple[Parameter, ...]:
-    """The parameters that a profile names, as they travel without compression."""
+def parameters_of(profile: Profile, device: str = "cpu", exact: str = "") -> tuple[Parameter, ...]:
+    """The parameters that a profile names, as they travel without compression. `exact`: patterns of
+    names that are never rounded."""
     if not profile.tensors and profile.ready_order:
         raise PlanError(
             explain(
@@ -49,6 +57,7 @@ def parameters_of(profile: Profile, device: str = "cpu") -> tuple[Parameter, ...
             dtype=tensor.dtype,
             wire=_wire(tensor.name, tensor.dtype),
             device=device,
+            exact=device != "cpu" or stays_exact(tensor.name, tensor.shape, exact),
         )
         for tensor in profile.tensors
     )
@@ -68,7 +77,7 @@ def parameters_for(profile: Profile, plan: Plan | None) -> tuple[Parameter, ...]
 
 def request_of(profile: Profile, config: Config, device: str = "cpu") -> Request:
     """What a policy is asked when the job has these measurements and options."""
-    return Request(parameters_of(profile, device), profile, config)
+    return Request(parameters_of(profile, device, config.exact), profile, config)
 
 
 def _wire(name: str, dtype: str) -> str:

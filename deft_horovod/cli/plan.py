@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from deft_horovod import policies
-from deft_horovod.cli.inputs import ProfileFile, request_of
+from deft_horovod.cli.inputs import ProfileFile, accuracy_option, request_of
 from deft_horovod.cli.output import Output, output_options, plot_option
 from deft_horovod.config import Config
 from deft_horovod.errors import NotSupportedError
@@ -43,6 +43,7 @@ def limit_options(command: _Command) -> _Command:
         click.option(
             "--max-delay", type=click.IntRange(0), help="Steps that an update may come late."
         ),
+        accuracy_option,
     ):
         command = option(command)
     return command
@@ -90,6 +91,7 @@ def planned(
     profile: Profile,
     *,
     policy: str,
+    accuracy: str | None = None,
     max_delay: int | None = None,
     max_merge: int | None = None,
     late_share: float | None = None,
@@ -104,7 +106,12 @@ def planned(
         )
     if links is not None:
         profile = with_links(profile, links.split(","))
-    limits = {"max_delay": max_delay, "max_merge": max_merge, "late_share": late_share}
+    limits = {
+        "accuracy": accuracy,
+        "max_delay": max_delay,
+        "max_merge": max_merge,
+        "late_share": late_share,
+    }
     config = Config.model_validate({name: v for name, v in limits.items() if v is not None})
     plan = policies.get(policy).plan(request_of(profile, config, device))
     return plan if plan.prediction is not None else predict(plan, profile)

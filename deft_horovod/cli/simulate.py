@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, groupby, product
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 from rich.console import Console
@@ -15,7 +15,7 @@ from rich.table import Table
 
 from deft_horovod import policies
 from deft_horovod.base.rate import parse_rate
-from deft_horovod.cli.inputs import ProfileFile, request_of
+from deft_horovod.cli.inputs import ProfileFile, accuracy_option, request_of
 from deft_horovod.cli.list_options import CommaList
 from deft_horovod.cli.output import Output, output_options, plot_option
 from deft_horovod.config import Config
@@ -88,6 +88,7 @@ def _policy(text: str) -> str:
 )
 @click.option("--max-delay", type=click.IntRange(0), help="Steps that an update may come late.")
 @click.option("--max-merge", type=click.IntRange(1), help="Steps that may travel as one sum.")
+@accuracy_option
 @plot_option("Draw efficiency over ranks and over links")
 @output_options
 def command(
@@ -97,7 +98,7 @@ def command(
     ranks: Sequence[int],
     rates: Sequence[float] | None,
     plot: Path | None,
-    **options: float | None,
+    **options: Any,
 ) -> None:
     """Step time, exposed communication and efficiency with more ranks or on other links.
 
@@ -172,6 +173,7 @@ def rendered(found: Sequence[Outlook]) -> Table:
         "over\nstock",
         "effi-\nciency",
         "late\nsteps",
+        "sent\nbytes",
     ):
         shown.add_column(title, justify="right", no_wrap=True)
     for _, block in groupby(found, lambda outlook: (outlook.link, outlook.ranks)):
@@ -186,6 +188,7 @@ def rendered(found: Sequence[Outlook]) -> Table:
                 f"{outlook.speedup:.2f}x",
                 f"{outlook.efficiency:.1%}",
                 f"{outlook.staleness_steps:.2f}",
+                f"{outlook.sent_share:.0%}",
             )
         shown.add_row()
     return shown
@@ -197,5 +200,6 @@ def summary(found: Sequence[Outlook]) -> str:
     return (
         f"computing takes {compute_ms:.1f} ms a step; efficiency: its share of the step\n"
         "floor: no plan that is as late as the policy may be takes less\n"
-        "late: steps from a gradient to its update, the mean over the bytes"
+        "late: steps from a gradient to its update, the mean over the bytes\n"
+        "sent bytes: of the gradients' own, less where they travel in wire formats"
     )

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from deft_horovod.base.size import size_text
-from deft_horovod.base.wire_format import WireFormat, rounding_text
+from deft_horovod.base.wire_format import EXACT, WireFormat, rounding_text
 from deft_horovod.plan.contents import bucket_bytes
 from deft_horovod.plan.formats import is_encoded, message_bytes, rest_bytes
 
@@ -43,9 +43,14 @@ def formats_lines(plan: Plan) -> list[str]:
 
 
 def formats_text(plan: Plan) -> str:
-    """The same in a few words, for a table; nothing where all are exact."""
+    """The same in a few words; nothing where all are exact."""
     if not is_encoded(plan):
         return ""
     found = bytes_by_format(plan)
     total = sum(whole for whole, _ in found.values())
-    return ", ".join(f"{100 * whole / total:.0f} % {one}" for one, (whole, _) in found.items())
+    parts = [
+        f"{100 * whole / total:.0f} % of the bytes as {one}"
+        for one, (whole, _) in found.items()
+        if one != EXACT
+    ]
+    return ", ".join(parts)

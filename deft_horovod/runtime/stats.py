@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from deft_horovod.plan.formats_text import bytes_by_format
 from deft_horovod.runtime.measure.step_clock import StepClock
 from deft_horovod.runtime.reduce.planned import PlannedReducer
 
@@ -18,6 +19,7 @@ def step_stats(clock: StepClock, planned: PlannedReducer | None) -> dict[str, An
         "correction": "none",
         "prediction": None,
         "buffer_bytes": 0,
+        "formats": {},
     }
     links: dict[str, dict[str, int]] = {}
     if planned is not None:
@@ -27,6 +29,10 @@ def step_stats(clock: StepClock, planned: PlannedReducer | None) -> dict[str, An
         expected = planned.plan.prediction
         stats["prediction"] = None if expected is None else expected.model_dump()
         stats["buffer_bytes"] = planned.session.buffer_bytes
+        stats["formats"] = {
+            one: {"bytes": whole, "message_bytes": sent}
+            for one, (whole, sent) in bytes_by_format(planned.plan).items()
+        }
         for spec, seen in zip(planned.plan.links, planned.sent(), strict=True):
             links[spec.name] = {
                 "bytes": seen.bytes,

@@ -21,8 +21,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from deft_horovod.base.rate import rate_text
+from deft_horovod.base.wire_format import EXACT, encoded_bytes
 from deft_horovod.errors import ConfigError, NotSupportedError, explain
-from deft_horovod.profile import HOROVOD_LINK, LinkCost, LinkProfile, Profile
+from deft_horovod.profile import HOROVOD_LINK, FormatCost, LinkCost, LinkProfile, Profile
 from deft_horovod.solver.messages.blocks import ASSUMED_COST
 
 FEWEST_RANKS: Final = 2
@@ -30,6 +31,7 @@ MOST_RANKS: Final = 1_000_000
 # Of one round: a message of a few bytes through a switch between two hosts, over TCP.
 LATENCY_US: Final = 20.0
 MEASURED: Final = "measured"
+_MANY: Final = 1 << 20  # values
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,8 @@ def on_cluster(profile: Profile, cluster: Cluster) -> Profile:
         beta_us = ring_volume(cluster.ranks) * 8e6 / cluster.rate_bits_per_s
         alpha_us = _alpha_us(profile.link, profile.size, cluster)
         cost = LinkCost(alpha_us=alpha_us, beta_us_per_byte=beta_us)
-        links = (LinkProfile(name=HOROVOD_LINK, cost=cost),)
+        formats = _at_rate(profile, cost, cluster) if profile.links else ()
+        links = (LinkProfile(name=HOROVOD_LINK, cost=cost, formats=formats),)
     return profile.model_copy(update={"links": links, "size": cluster.ranks, "step_us": 0.0})
 
 
@@ -106,7 +109,24 @@ def _with_ranks(link: LinkProfile, profile: Profile, cluster: Cluster) -> LinkPr
         busy_cost=known(link.busy_cost),
         scatter_cost=known(link.scatter_cost),
         gather_cost=known(link.gather_cost),
+        formats=tuple(one.model_copy(update={"cost": there(one.cost)}) for one in link.formats),
     )
+
+
+def _at_rate(profile: Profile, cost: LinkCost, cluster: Cluster) -> tuple[FormatCost, ...]:
+    """In formats, on a link with this cost: fewer bytes, and what encoding was measured to take
+    beyond what the bytes do, which no link changes."""
+    link = profile.links[0]
+    found = []
+    for one in link.formats:
+        share = encoded_bytes(one.format, _MANY) / encoded_bytes(EXACT, _MANY)
+        codec_us = max(0.0, one.cost.beta_us_per_byte - share * link.cost.beta_us_per_byte)
+        there = LinkCost(
+            alpha_us=_alpha_us(one.cost, profile.size, cluster),
+            beta_us_per_byte=share * cost.beta_us_per_byte + codec_us,
+        )
+        found.append(one.model_copy(update={"cost": there}))
+    return tuple(found)
 
 
 def _alpha_us(measured: LinkCost | None, measured_ranks: int, cluster: Cluster) -> float:

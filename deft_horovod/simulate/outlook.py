@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from deft_horovod.plan import Plan
+from deft_horovod.plan.contents import bucket_bytes
+from deft_horovod.plan.formats import message_bytes
 from deft_horovod.plan.staleness import mean_staleness, staleness, updates_per_step
 from deft_horovod.policies import Policy, Request
 from deft_horovod.policies.limits import limits_of
@@ -36,6 +38,7 @@ class Outlook:
     stock_us: float  # a step of stock Horovod on the same cluster
     staleness_steps: float = 0.0  # from a gradient to its update, the mean over the bytes
     updates_per_step: float = 1.0
+    sent_share: float = 1.0  # bytes of the messages, of those of the gradients
 
     @property
     def exposed_us(self) -> float:
@@ -95,6 +98,7 @@ class Scenario:
             step_us=step_us(plan, profile),
             staleness_steps=mean_staleness(staleness(plan)),
             updates_per_step=updates_per_step(plan),
+            sent_share=sum(message_bytes(plan)) / max(1, sum(bucket_bytes(plan))),
         )
 
     def _floor_us(self, allowed: Limits) -> float:

@@ -36,7 +36,7 @@ def plan_table(findings: Findings) -> Element | None:
     cells = [
         (
             str(row.bucket),
-            size_text(row.bytes),
+            row.size_text,
             row.carries,
             "every step" if row.alike and len(row.fates) == plan.period else fate.steps,
             fate.applied,

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Any
 
 import horovod
 import horovod.torch as stock
 import torch
 
 import deft_horovod
-from deft_horovod.base.parameter import Parameter
+from deft_horovod.base.parameter import Parameter, stays_exact
 from deft_horovod.config import Config
 from deft_horovod.errors import PlanError, explain
 from deft_horovod.plan import Plan
@@ -31,10 +30,6 @@ from deft_horovod.runtime.ranks.named_parameters import NamedParameter, dtype_na
 from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.reduce.merging import merging
 from deft_horovod.solver.problem import Limits
-
-# Tensors with fewer of either travel as they are.
-_LEAST_DIMENSIONS: Final = 2
-_LEAST_ELEMENTS: Final = 4096
 
 
 @dataclass(frozen=True)
@@ -149,7 +144,9 @@ def _request(brief: Brief, members: Sequence[NamedParameter], profile: Profile) 
                 dtype=dtype,
                 wire=brief.reduction.wire(dtype) or dtype,
                 device=member.tensor.device.type,
-                exact=_is_exact(member, brief.config.exact),
+                # The codec is for host memory.
+                exact=member.tensor.is_cuda
+                or stays_exact(member.name, member.tensor.shape, brief.config.exact),
             )
         )
     return Request(
@@ -159,15 +156,6 @@ def _request(brief: Brief, members: Sequence[NamedParameter], profile: Profile) 
         groups=brief.groups.of(members),
         limits=brief.limits,
     )
-
-
-def _is_exact(member: NamedParameter, patterns: str) -> bool:
-    """Vectors (norms, biases) and small tensors are next to nothing of the bytes, and rounding
-    hurts them most. The codec is for host memory."""
-    tensor, wanted = member.tensor, [one.strip() for one in patterns.split(",")]
-    if any(fnmatchcase(member.name, pattern) for pattern in wanted):
-        return True
-    return tensor.dim() < _LEAST_DIMENSIONS or tensor.numel() < _LEAST_ELEMENTS or tensor.is_cuda
 
 
 _Decision = tuple[Plan, Judgement | None]

@@ -12,7 +12,7 @@ def test_exact_plans_say_nothing():
 def test_formats_in_words():
     plan = plan_of([1 << 20, 1 << 18], [False, False], [], "int8")
     assert bytes_by_format(plan) == {"int8": (5242912, 1331232)}
-    assert formats_text(plan) == "100 % int8"
+    assert formats_text(plan) == "100 % of the bytes as int8"
     told = plan.describe()
     assert "wire formats: 5.2 MB as int8 (1.3 MB, rounded by 0.66 %)" in told
     assert "what rounding leaves is sent with the next gradients: 5.2 MB of memory" in told

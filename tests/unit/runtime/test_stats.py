@@ -1,5 +1,6 @@
 from deft_horovod.runtime.measure.step_clock import StepClock
 from deft_horovod.runtime.stats import step_stats
+from tests.unit.plan.test_formats import plan_of
 
 
 class FakeLink:
@@ -20,6 +21,7 @@ class FakePlanned:
         self.route = self
         self.correction = "local"
         self.prediction = None
+        self.buckets = self.arenas = self.slots = ()
 
     def hash(self):
         return "abc"
@@ -35,6 +37,13 @@ def test_totals_are_the_sum_of_the_links():
     assert (found["bytes"], found["messages"], found["communication_us"]) == (130, 3, 12)
     assert (found["plan"], found["buffer_bytes"]) == ("abc", 512)
     assert (found["late"], found["correction"], found["prediction"]) == (True, "local", None)
+
+
+def test_formats_say_what_they_save():
+    planned = FakePlanned([FakeLink("horovod", 1064, 1, 5)])
+    planned.plan = plan_of([1000, 3], [False, True], [], "int8")
+    found = step_stats(StepClock(), planned)
+    assert found["formats"] == {"int8": {"bytes": 4048, "message_bytes": 1064}}
 
 
 def test_without_a_plan_nothing_was_sent():
