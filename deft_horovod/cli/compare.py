@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from deft_horovod import policies
+from deft_horovod.cli.inputs import accuracy_option
 from deft_horovod.cli.launch.script_request import Question
 from deft_horovod.cli.output import Output
 from deft_horovod.comparison import STOCK, Comparison
@@ -34,6 +35,7 @@ _PROFILE_STEPS: Final = 10
     metavar="POLICY",
     help="Compare with this one.  [default: the script's own; auto where it has stock Horovod]",
 )
+@accuracy_option
 @click.option("--max-delay", type=click.IntRange(0), help="Steps that an update may come late.")
 @click.option("--max-merge", type=click.IntRange(1), help="Steps that may travel as one sum.")
 @click.option(

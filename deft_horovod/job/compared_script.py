@@ -26,6 +26,7 @@ from deft_horovod.runtime.job_request import AskedOptimizer
 _OPTIONS: Final[Mapping[str, type[Any]]] = MappingProxyType(
     {
         "policy": str,
+        "accuracy": str,
         "max_delay": int,
         "max_merge": int,
         "trial_steps": int,

@@ -19,6 +19,7 @@ DELAYED = {"max_delay": 1, "max_merge": 4}
 # Short runs: the profile is taken in few steps, and nothing is put off for the sake of training.
 QUICK_PLAN = {"profile_warmup_steps": 1, "profile_steps": 3, "warmup_steps": 0, "deadline_s": 60.0}
 SETTLED_STEPS = 1  # without a new plan
+_COMPRESSIONS = MappingProxyType({"stock": "none", "stock_fp16": "fp16"})  # of Horovod's own
 MOST_WARM_UP_STEPS = 60
 
 # Ramp and measured steps: whole periods of plans that merge up to four steps.
@@ -67,6 +68,12 @@ def _delayed(title: str, policy: str, second_link: bool = False) -> Kind:
     )
 
 
+def _in_time(accuracy: str) -> Kind:
+    """In wire formats, nothing late."""
+    config = {"accuracy": accuracy, "max_delay": 0, "max_merge": 1}
+    return Kind(f"{accuracy}, no delay", "least_stale", lambda _: config, warm_up_steps=6)
+
+
 def _rival(policy: str, config: Config = _nothing, ramp_steps: int = 1, steps: int = 4) -> Kind:
     """A published scheduler, which plans from its own profile of the job."""
     return Kind(policy, policy, config, ramp_steps, steps, warm_up_steps=6)
@@ -76,6 +83,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         "alone": Kind("computing alone", warm_up_steps=1),
         "stock": Kind("stock Horovod"),
+        "stock_fp16": Kind("stock Horovod, Compression.fp16"),
         "ddp": Kind("DDP (Gloo)", warm_up_steps=3),  # it orders its buckets anew after one step
         "wfbp": Kind("wfbp", "wfbp"),
         "ddp_buckets": Kind("ddp", "ddp", _bucket),
@@ -97,6 +105,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             lambda _: {"max_delay": 0, "max_merge": 1},
             warm_up_steps=6,
         ),
+        "equal": _in_time("equal"),
+        "fast": _in_time("fast"),
         "deft_two": _delayed("deft, two links", "deft", second_link=True),
         "least_stale_two": _delayed("least_stale, two links", "least_stale", second_link=True),
     }
@@ -171,8 +181,11 @@ def make(name: str, workload: Any, compute_s: float, overrides: Mapping[str, Any
     model = SleepingModel(workload, compute_s)
     optimizer: Any = DeviceSgd(model.parameters(), lr=1.0)
     call: Callable[[], Any] = model
-    if name == "stock":
-        optimizer = stock.DistributedOptimizer(optimizer, model.named_parameters())
+    if name in _COMPRESSIONS:
+        compression = getattr(stock.Compression, _COMPRESSIONS[name])
+        optimizer = stock.DistributedOptimizer(
+            optimizer, model.named_parameters(), compression=compression
+        )
     elif name == "ddp":
         call = _ddp(model, workload.size_bytes)
     elif kind.policy is not None:

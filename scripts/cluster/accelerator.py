@@ -108,8 +108,11 @@ class SleepingLayer(nn.Module):
         """Gets its parameters, all zero; `first` is the number of the first one in the model."""
         self._first = first
         for name, count in elements.items():
-            self.register_parameter(name, nn.Parameter(torch.zeros(count)))
-            self._buffers_of_gradients.append(torch.zeros(count))
+            # As in real models: only vectors always travel as they are.
+            is_vector = "norm" in name or name.endswith("bias")
+            shape = (count,) if is_vector else (1, count)
+            self.register_parameter(name, nn.Parameter(torch.zeros(shape)))
+            self._buffers_of_gradients.append(torch.zeros(shape))
 
     def share(self, name: str, parameter: nn.Parameter) -> None:
         """Uses a parameter of an earlier layer, which gives the gradient: its turn is later."""
