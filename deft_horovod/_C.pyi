@@ -109,7 +109,14 @@ class Ticket:
 
 class Link:
     def send(
-        self, name: str, op: str, input: torch.Tensor, output: torch.Tensor, root: int = 0
+        self,
+        name: str,
+        op: str,
+        input: torch.Tensor,
+        output: torch.Tensor,
+        root: int = 0,
+        to_ranks: Sequence[int] = (),  # elements, of an all_to_all; none: equal parts
+        from_ranks: Sequence[int] = (),  # of an all_gather of unlike parts, too
     ) -> Ticket: ...
     def run(
         self,
@@ -139,13 +146,31 @@ class Encoding:
 
     elements: int
     bytes: int
-    rest: torch.Tensor  # what rounding has left; the memory itself
+    owners: int
+    # What rounding has left, the memory itself: of the values given, and of the sums of this rank's
+    # chunk (none with a single owner).
+    rest: torch.Tensor
+    sum_rest: torch.Tensor
 
-    def __init__(self, format: str, elements: int, raw: Sequence[tuple[int, int]] = ()) -> None: ...
+    def __init__(
+        self,
+        format: str,
+        elements: int,
+        raw: Sequence[tuple[int, int]] = (),
+        owners: int = 1,  # more than one: all ranks, each of a chunk
+        rank: int = 0,  # of this process, among the owners
+    ) -> None: ...
+
+def encoding_owners(format: str, elements: int, ranks: int) -> int: ...
 
 class EncodedLink(Link):
     def __init__(
-        self, inner: Link, size: int, factor: float, encodings: Mapping[str, Encoding]
+        self,
+        inner: Link,
+        size: int,
+        rank: int,
+        factor: float,
+        encodings: Mapping[str, Encoding],
     ) -> None: ...
 
 class C10dLink(Link):

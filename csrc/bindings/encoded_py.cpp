@@ -1,11 +1,12 @@
 // EncodedLink: all-reduces in fewer bytes.
-#include "core/link/encoded_link.h"
+#include "core/link/encoded/encoded_link.h"
 
 #include <ATen/ATen.h>
 
 #include <utility>
 
 #include "bindings/bindings.h"
+#include "core/link/encoded/exchange.h"
 
 namespace py = pybind11;
 
@@ -16,39 +17,49 @@ namespace {
 using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 std::shared_ptr<Encoding> make_encoding(const std::string& format, std::int64_t elements,
-                                        const Pairs& raw) {
+                                        const Pairs& raw, std::int32_t owners, std::int32_t rank) {
   std::vector<ValueRange> ranges;
   ranges.reserve(raw.size());
   for (const auto& [begin, count] : raw) ranges.push_back({begin, count});
-  return std::make_shared<Encoding>(wire::format_of(format), elements, ranges);
+  return std::make_shared<Encoding>(wire::format_of(format), elements, ranges, owners, rank);
 }
 
 // Its memory, which lives as long as the tensor.
+template <std::span<float> (Encoding::*part)()>
 at::Tensor rest_of(const std::shared_ptr<Encoding>& encoding) {
-  const std::span<float> rest = encoding->rest();
+  const std::span<float> rest = ((*encoding).*part)();
   return at::from_blob(
       rest.data(), {static_cast<std::int64_t>(rest.size())}, [encoding](void*) {}, at::kFloat);
 }
 
 }  // namespace
 
-void bind_encoded(const py::module_& module) {
+void bind_encoded(py::module_& module) {
+  module.def(
+      "encoding_owners",
+      [](const std::string& format, std::int64_t elements, std::int32_t ranks) {
+        return owners_for(wire::encoded_bytes(wire::format_of(format), elements), ranks);
+      },
+      py::arg("format"), py::arg("elements"), py::arg("ranks"));
   py::class_<Encoding, std::shared_ptr<Encoding>>(module, "Encoding",
                                                   "How one message travels in a wire format.")
       .def(py::init(&make_encoding), py::arg("format"), py::arg("elements"),
-           py::arg("raw") = Pairs{})
+           py::arg("raw") = Pairs{}, py::arg("owners") = 1, py::arg("rank") = 0)
       .def_property_readonly("elements", &Encoding::elements)
       .def_property_readonly("bytes", &Encoding::bytes)
-      .def_property_readonly("rest", &rest_of);
+      .def_property_readonly("owners", &Encoding::owners)
+      .def_property_readonly("rest", &rest_of<&Encoding::rest>)
+      .def_property_readonly("sum_rest", &rest_of<&Encoding::sum_rest>);
   py::class_<EncodedLink, Link, std::shared_ptr<EncodedLink>>(
       module, "EncodedLink", "A link that carries some all-reduces in a wire format.")
-      .def(py::init([](std::shared_ptr<Link> inner, std::int32_t size, double factor,
-                       Encodings encodings) {
+      .def(py::init([](std::shared_ptr<Link> inner, std::int32_t size, std::int32_t rank,
+                       double factor, Encodings encodings) {
              return std::make_shared<EncodedLink>(
-                 std::move(inner), EncodedLinkOptions{size, static_cast<float>(factor)},
+                 std::move(inner), EncodedLinkOptions{size, rank, static_cast<float>(factor)},
                  std::move(encodings));
            }),
-           py::arg("inner"), py::arg("size"), py::arg("factor"), py::arg("encodings"));
+           py::arg("inner"), py::arg("size"), py::arg("rank"), py::arg("factor"),
+           py::arg("encodings"));
 }
 
 }  // namespace deft

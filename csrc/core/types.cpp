@@ -28,6 +28,8 @@ const char* name_of(Op op) {
       return "all_gather";
     case Op::kBroadcast:
       return "broadcast";
+    case Op::kAllToAll:
+      return "all_to_all";
   }
   return "unknown";
 }

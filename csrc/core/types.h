@@ -7,7 +7,7 @@
 
 namespace deft {
 
-enum class Op : std::uint8_t { kAllReduce, kReduceScatter, kAllGather, kBroadcast };
+enum class Op : std::uint8_t { kAllReduce, kReduceScatter, kAllGather, kBroadcast, kAllToAll };
 
 // What an all-reduce or a reduce-scatter makes of the ranks' values.
 enum class Reduction : std::uint8_t { kAverage, kSum };

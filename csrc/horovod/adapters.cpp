@@ -84,6 +84,18 @@ hvd::Status BufferContext::AllocateOutput(hvd::TensorShape shape,
   return hvd::Status::OK();
 }
 
+// The second output of an all-to-all: how much came from each rank, in host memory.
+hvd::Status BufferContext::AllocateOutput(int output_index, hvd::TensorShape shape,
+                                          std::shared_ptr<hvd::Tensor>* tensor,
+                                          std::shared_ptr<hvd::ReadyEvent>* event) {
+  if (output_index == 0) return AllocateOutput(std::move(shape), tensor, event);
+  auto splits =
+      std::make_shared<std::vector<std::int32_t>>(static_cast<std::size_t>(shape.num_elements()));
+  *tensor = std::make_shared<FlatTensor>(splits->data(), shape.num_elements(), hvd::HOROVOD_INT32,
+                                         splits);
+  return hvd::Status::OK();
+}
+
 hvd::Status BufferContext::AllocateZeros(int64_t /*num_elements*/, hvd::DataType /*dtype*/,
                                          std::shared_ptr<hvd::Tensor>* /*tensor*/) {
   // Horovod asks the context of hvd.join() for the zeros of a joined rank, and that is its own.

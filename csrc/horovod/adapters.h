@@ -41,8 +41,8 @@ class FlatTensor final : public horovod::common::Tensor {
 };
 
 // Horovod takes its fusion buffer from the context of the first tensor of a response, and the
-// output of an all-gather from the context of its tensor: both must work, or every tensor of the
-// response fails.
+// output of an all-gather or an all-to-all from the context of its tensor: both must work, or every
+// tensor of the response fails.
 class BufferContext final : public horovod::common::OpContext {
  public:
   BufferContext(std::shared_ptr<horovod::common::Tensor> output, std::int32_t device,
@@ -53,6 +53,10 @@ class BufferContext final : public horovod::common::OpContext {
       int64_t size, std::shared_ptr<horovod::common::PersistentBuffer>* tensor) override;
   horovod::common::Status AllocateOutput(
       horovod::common::TensorShape shape, std::shared_ptr<horovod::common::Tensor>* tensor,
+      std::shared_ptr<horovod::common::ReadyEvent>* event) override;
+  horovod::common::Status AllocateOutput(
+      int output_index, horovod::common::TensorShape shape,
+      std::shared_ptr<horovod::common::Tensor>* tensor,
       std::shared_ptr<horovod::common::ReadyEvent>* event) override;
   horovod::common::Status AllocateZeros(int64_t num_elements, horovod::common::DataType dtype,
                                         std::shared_ptr<horovod::common::Tensor>* tensor) override;

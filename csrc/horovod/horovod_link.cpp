@@ -1,9 +1,13 @@
 #include "horovod/horovod_link.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "horovod/common/operations.h"
 
@@ -61,6 +65,26 @@ Entry make_entry(const Message& message, const Allocator& allocator) {
   return entry;
 }
 
+// Horovod counts in 32 bits, and adds up the counts in 32 bits.
+std::string refusal_of(const Message& message) {
+  if (message.op != Op::kAllToAll) return {};
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  const std::int64_t most = std::max(message.input_elements, message.output_elements);
+  if (most > kMost) {
+    return "message " + message.name + " is an all_to_all of " + std::to_string(most) +
+           " elements; Horovod counts up to " + std::to_string(kMost) + ": send it in parts";
+  }
+  return {};
+}
+
+// How many elements go to each rank, as Horovod wants to be told; without any, equal parts.
+std::shared_ptr<hvd::Tensor> splits_of(const Message& message) {
+  const auto splits =
+      std::make_shared<std::vector<std::int32_t>>(message.to_ranks.begin(), message.to_ranks.end());
+  return std::make_shared<FlatTensor>(splits->data(), static_cast<std::int64_t>(splits->size()),
+                                      hvd::DataType::HOROVOD_INT32, splits);
+}
+
 // Horovod fuses what waits side by side, and all of it arrives only with its last byte; but nothing
 // with different factors. A power of two that is multiplied in and out again changes no bit of
 // float32 and float64 (but for numbers near the smallest one); float16 has no room for it.
@@ -86,6 +110,8 @@ HorovodLink::HorovodLink(HorovodLinkOptions options, Allocator allocator)
     : options_(options), allocator_(std::move(allocator)) {}
 
 void HorovodLink::send(Message message, Completion done) {
+  const std::string refusal = refusal_of(message);
+  if (!refusal.empty()) return done({Outcome::kInvalid, refusal});
   const Entry entry = make_entry(message, allocator_);
   const hvd::ReduceOp reduce_op =
       options_.reduction == Reduction::kAverage ? hvd::ReduceOp::AVERAGE : hvd::ReduceOp::SUM;
@@ -116,6 +142,11 @@ void HorovodLink::send(Message message, Completion done) {
       status =
           hvd::EnqueueTensorBroadcast(entry.context, entry.input, entry.output, message.root,
                                       entry.events, message.name, message.device, callback, set);
+      break;
+    case Op::kAllToAll:
+      status =
+          hvd::EnqueueTensorAlltoall(entry.context, entry.input, splits_of(message), entry.events,
+                                     message.name, message.device, callback, set);
       break;
   }
   // Horovod looks whether it is over before it takes a message, not while: one that comes in after

@@ -8,6 +8,14 @@ On the emulated cluster (scripts/cluster/cluster.py) the same values travel in t
 
 one message at a time, and ratios to fp32 are taken round by round. Encoding, decoding and casting
 are part of each time. The relative error is that of the latest round's average.
+
+The same rounds have ways to exchange the bytes of int8 alone, without encoding:
+
+  all-gather       one, of all bytes of a rank
+  pieces           all-gathers of 512 KiB each, handed over at once
+  all-to-all       of two ranks: each sends the other what it has
+  reduce-scatter   of two ranks: each adds zeros to what the other has
+  two stages       an all-to-all of a chunk for each rank, and an all-gather of chunks
 """
 
 from __future__ import annotations
@@ -28,6 +36,7 @@ from scripts.places import ROOT
 
 FORMATS: Final = ("f16", "bf16", "e4m3", "int8", "int4")
 ARMS: Final = ("fp32", "fp16", *FORMATS)
+PIECE_BYTES: Final = 512 * 1024
 PAGE: Final = ROOT / "docs" / "studies" / "benchmarks" / "encoded.md"
 _COMMAND: Final = "sudo .venv/bin/python -m scripts.benchmarks.encoded"
 _LIMIT_S: Final = 480.0  # for a job
@@ -40,6 +49,9 @@ The time of one message and its ratio to Horovod's all-reduce in fp32: median of
 (smallest .. largest), links of {rate} Mbit/s. Formats take turns. fp16 is what Compression.fp16
 does; all others travel over the [encoded link](../../internals/encoded-link.md). Encoding, decoding
 and casting are part of each time. The error is |average - exact|^2 / |exact|^2.
+
+The second table of each cluster has ways to exchange the bytes of int8 alone, without encoding, in
+the same rounds: `python -m scripts.benchmarks.encoded --help` says what they are.
 
 ```bash
 {command}
@@ -59,7 +71,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 # --- on each rank --------------------------------------------------------------------------------
-def senders(elements: int, ranks: int, values: Any) -> dict[str, Callable[[], Any]]:
+def arrived(ticket: Any, what: str) -> None:
+    if reason := ticket.wait(_WAIT_S):
+        raise RuntimeError(f"{what}: {reason}")
+
+
+def senders(elements: int, size: int, rank: int, values: Any) -> dict[str, Callable[[], Any]]:
     """Each sends the values once, and returns their average over ranks."""
     import torch
 
@@ -67,10 +84,6 @@ def senders(elements: int, ranks: int, values: Any) -> dict[str, Callable[[], An
 
     link = native.HorovodLink(average=True)
     out, half = torch.empty(elements), torch.empty(elements, dtype=torch.float16)
-
-    def arrived(ticket: native.Ticket, what: str) -> None:
-        if reason := ticket.wait(_WAIT_S):
-            raise RuntimeError(f"{what} of {elements} elements: {reason}")
 
     def plain() -> Any:
         arrived(link.send(f"fp32.{elements}", "all_reduce", values, out), "fp32")
@@ -82,10 +95,10 @@ def senders(elements: int, ranks: int, values: Any) -> dict[str, Callable[[], An
         return out.copy_(half)
 
     def encoded(name: str) -> Callable[[], Any]:
-        place = f"{name}.{elements}"
-        encodings = {place: native.Encoding(name, elements)}
+        place, owners = f"{name}.{elements}", native.encoding_owners(name, elements, size)
+        encoding = native.Encoding(name, elements, (), owners, rank if owners > 1 else 0)
         inner = native.HorovodLink(average=False)
-        fewer = native.EncodedLink(inner, ranks, 1 / ranks, encodings)
+        fewer = native.EncodedLink(inner, size, rank, 1 / size, {place: encoding})
 
         def send() -> Any:
             arrived(fewer.send(place, "all_reduce", values, out), name)
@@ -96,37 +109,96 @@ def senders(elements: int, ranks: int, values: Any) -> dict[str, Callable[[], An
     return {"fp32": plain, "fp16": cast, **{name: encoded(name) for name in FORMATS}}
 
 
+def exchanges(elements: int, size: int, rank: int) -> dict[str, Callable[[], None]]:
+    """Each brings the bytes of all ranks to all ranks, or those of sums of the same size."""
+    import torch
+
+    from deft_horovod.runtime.extension import native
+
+    link = native.HorovodLink(average=False)
+    count = (native.wire_encoded_bytes("int8", elements) + 7) // 8 * 8
+    mine = torch.zeros(count, dtype=torch.uint8)
+    every = torch.empty(size * count, dtype=torch.uint8)
+    chunks = [count * (r + 1) // size - count * r // size for r in range(size)]
+    received = torch.empty(size * chunks[rank], dtype=torch.uint8)
+    of_other = torch.empty(count // 8, dtype=torch.int64)
+
+    def gather() -> None:
+        arrived(link.send(f"gather.{count}", "all_gather", mine, every), "all-gather")
+
+    def pieces() -> None:
+        tickets = []
+        for begin in range(0, count, PIECE_BYTES):
+            end = min(begin + PIECE_BYTES, count)
+            into = every[size * begin : size * end]
+            name = f"piece.{count}.{begin}"
+            tickets.append(link.send(name, "all_gather", mine[begin:end], into))
+        for ticket in tickets:
+            arrived(ticket, "pieces")
+
+    def swap() -> None:
+        only_other = [0 if r == rank else count for r in range(size)]
+        ticket = link.send(
+            f"swap.{count}", "all_to_all", mine, every[:count], 0, only_other, only_other
+        )
+        arrived(ticket, "all-to-all")
+
+    def add_zeros() -> None:
+        both = every.view(torch.int64)
+        both.chunk(2)[rank].zero_()
+        both.chunk(2)[1 - rank].copy_(mine.view(torch.int64))
+        arrived(link.send(f"add.{count}", "reduce_scatter", both, of_other), "reduce-scatter")
+
+    def two_stages() -> None:
+        of_all = [chunks[rank]] * size
+        first = link.send(f"chunks.{count}", "all_to_all", mine, received, 0, chunks, of_all)
+        arrived(first, "all-to-all")
+        own, into = received[: chunks[rank]], every[:count]
+        arrived(link.send(f"sums.{count}", "all_gather", own, into, 0, (), chunks), "all-gather")
+
+    found = {"all-gather": gather, "pieces": pieces}
+    if size == 2:
+        found |= {"all-to-all": swap, "reduce-scatter": add_zeros}
+    return {**found, "two stages": two_stages}
+
+
 def worker(options: Mapping[str, Any]) -> None:
     import horovod.torch as stock
     import torch
 
     stock.init()
     torch.set_num_threads(1)
-    found = []
+    size, rank, found = stock.size(), stock.rank(), []
     for megabytes in options["megabytes"]:
         elements = int(megabytes * 1e6 / 4)
-        values = torch.randn(elements, generator=torch.Generator().manual_seed(stock.rank()))
+        values = torch.randn(elements, generator=torch.Generator().manual_seed(rank))
         exact = stock.allreduce(values.double(), name=f"exact.{elements}")
-        send = senders(elements, stock.size(), values)
-        times: dict[str, list[float]] = {name: [] for name in ARMS}
+        send: dict[str, Callable[[], Any]] = {
+            **senders(elements, size, rank, values),
+            **exchanges(elements, size, rank),
+        }
+        names = list(send)
+        times: dict[str, list[float]] = {name: [] for name in names}
         errors: dict[str, float] = {}
         for number in range(1 + options["rounds"]):
-            for name in ARMS[number % len(ARMS) :] + ARMS[: number % len(ARMS)]:
+            first = number % len(names)
+            for name in names[first:] + names[:first]:
                 stock.barrier()
                 began_s = time.perf_counter()
                 average = send[name]()
                 took_ms = 1e3 * (time.perf_counter() - began_s)
                 if number:  # Horovod has met the names of the first round for the first time
                     times[name].append(took_ms)
-                errors[name] = float((average - exact).square().sum() / exact.square().sum())
+                if average is not None:
+                    errors[name] = float((average - exact).square().sum() / exact.square().sum())
         found.append({"megabytes": megabytes, "times": times, "errors": errors})
     of_ranks = stock.allgather_object(found)
-    if stock.rank() == 0:
+    if rank == 0:
         Path(options["output"]).write_text(json.dumps(slowest(of_ranks)), encoding="utf-8")
 
 
 # --- the report ----------------------------------------------------------------------------------
-Found = Mapping[str, Any]  # of one size: megabytes, times by arm, errors by arm
+Found = Mapping[str, Any]  # of one size: megabytes, times by arm, errors by format
 
 
 def slowest(of_ranks: Sequence[Sequence[Found]]) -> list[Found]:
@@ -136,7 +208,7 @@ def slowest(of_ranks: Sequence[Sequence[Found]]) -> list[Found]:
             **same[0],
             "times": {
                 name: [max(row) for row in zip(*(one["times"][name] for one in same), strict=True)]
-                for name in ARMS
+                for name in same[0]["times"]
             },
         }
         for same in zip(*of_ranks, strict=True)
@@ -149,18 +221,20 @@ def spread(values: Sequence[float], form: str) -> str:
 
 
 def table(hosts: int, found: Sequence[Found]) -> list[str]:
-    """Of one cluster."""
-    rows = [f"\n## {hosts} ranks\n", "| MB | format | ms | to fp32 | error |"]
-    rows.append("| --- | --- | --- | --- | --- |")
+    """Of one cluster: formats, then exchanges."""
+    formats = ["| MB | format | ms | to fp32 | error |", "| --- | --- | --- | --- | --- |"]
+    ways = ["| MB | exchange of int8's bytes | ms | to fp32 |", "| --- | --- | --- | --- |"]
     for one in found:
         plain = one["times"]["fp32"]
-        for name in ARMS:
-            times = one["times"][name]
+        for name, times in one["times"].items():
             ratios = [mine / theirs for mine, theirs in zip(times, plain, strict=True)]
-            size = f"{one['megabytes']:g}" if name == ARMS[0] else ""
-            cells = (size, name, spread(times, ".1f"), spread(ratios, ".2f"))
-            rows.append(f"| {' | '.join(cells)} | {one['errors'][name]:.1e} |")
-    return rows
+            row = f"| {one['megabytes']:g} | {name} | {spread(times, '.1f')} "
+            row += f"| {spread(ratios, '.2f')} |"
+            if name in one["errors"]:
+                formats.append(f"{row} {one['errors'][name]:.1e} |")
+            else:
+                ways.append(row)
+    return [f"\n## {hosts} ranks\n", *formats, "", *ways]
 
 
 # --- starting it ---------------------------------------------------------------------------------

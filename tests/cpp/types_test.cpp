@@ -28,6 +28,7 @@ TEST(Types, NamesAreThoseOfThePlan) {
   EXPECT_STREQ(name_of(Op::kReduceScatter), "reduce_scatter");
   EXPECT_STREQ(name_of(Op::kAllGather), "all_gather");
   EXPECT_STREQ(name_of(Op::kBroadcast), "broadcast");
+  EXPECT_STREQ(name_of(Op::kAllToAll), "all_to_all");
   EXPECT_STREQ(name_of(Stage::kForward), "forward");
   EXPECT_STREQ(name_of(Stage::kBackward), "backward");
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/types.h"
 
@@ -28,6 +29,11 @@ struct Message {
   void* output = nullptr;  // may equal input; for a broadcast it does
   std::int64_t output_elements = 0;
   std::int32_t root = 0;
+  // Of an all-to-all: how many elements of the input go to each rank, and how many of the output
+  // come from each, in the order of ranks. from_ranks also of an all-gather of unlike parts. Empty:
+  // equal parts, for an all-gather those of shard_of.
+  std::vector<std::int64_t> to_ranks;
+  std::vector<std::int64_t> from_ranks;
   // Horovod must not fuse messages of different groups. All ranks give a message the same group.
   std::int32_t fusion_group = 0;
   // Must not overtake those handed over before it; only where all ranks hand over the same order.
@@ -46,6 +52,8 @@ class Link {
   virtual ~Link() = default;
   // Never blocks. Calls `done` exactly once, from any thread, possibly before send returns.
   virtual void send(Message message, Completion done) = 0;
+  // Whether messages meet those of other ranks by their order alone, not by their names.
+  [[nodiscard]] virtual bool matches_by_order() const { return false; }
 };
 
 }  // namespace deft

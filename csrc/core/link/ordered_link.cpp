@@ -15,6 +15,8 @@ class OrderedLink::State : public std::enable_shared_from_this<State> {
  public:
   explicit State(std::shared_ptr<Link> inner) : inner_(std::move(inner)) {}
 
+  [[nodiscard]] bool matches_by_order() const { return inner_->matches_by_order(); }
+
   void send(Message message, Completion done) {
     if (!message.in_order) {
       inner_->send(std::move(message), std::move(done));
@@ -89,5 +91,7 @@ OrderedLink::OrderedLink(std::shared_ptr<Link> inner)
 void OrderedLink::send(Message message, Completion done) {
   state_->send(std::move(message), std::move(done));
 }
+
+bool OrderedLink::matches_by_order() const { return state_->matches_by_order(); }
 
 }  // namespace deft

@@ -16,6 +16,7 @@ class OrderedLink : public Link {
   explicit OrderedLink(std::shared_ptr<Link> inner);
   // Messages that do not ask for order pass at once. One that fails takes those held back with it.
   void send(Message message, Completion done) override;
+  [[nodiscard]] bool matches_by_order() const override;
 
  private:
   class State;

@@ -52,6 +52,8 @@ class StagedLink::Carrier : public std::enable_shared_from_this<Carrier> {
         copier_(std::move(copier)),
         pool_([copier = copier_](std::int64_t bytes) { return copier->host_memory(bytes); }) {}
 
+  [[nodiscard]] bool matches_by_order() const { return inner_->matches_by_order(); }
+
   void carry(Message message, Completion done) {
     if (message.device < 0) {
       inner_->send(std::move(message), std::move(done));
@@ -114,5 +116,7 @@ void StagedLink::send(Message message, Completion done) {
     carrier->carry(message, done);
   });
 }
+
+bool StagedLink::matches_by_order() const { return carrier_->matches_by_order(); }
 
 }  // namespace deft

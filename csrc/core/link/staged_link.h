@@ -31,6 +31,7 @@ class StagedLink : public Link {
   // Messages reach the inner link in the order in which they were handed over, those of host memory
   // too.
   void send(Message message, Completion done) override;
+  [[nodiscard]] bool matches_by_order() const override;
 
  private:
   class Carrier;

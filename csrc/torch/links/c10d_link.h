@@ -39,6 +39,7 @@ class C10dLink final : public Link {
   C10dLink(c10::intrusive_ptr<c10d::Backend> group, C10dLinkOptions options);
 
   void send(Message message, Completion done) override;
+  [[nodiscard]] bool matches_by_order() const override { return true; }
   // Waits until nothing is in flight; false when the time is over before that.
   [[nodiscard]] bool wait_idle(std::chrono::microseconds timeout) const;
 

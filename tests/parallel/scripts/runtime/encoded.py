@@ -13,8 +13,10 @@ import deft_horovod.torch as hvd
 from deft_horovod.runtime.extension import native
 from tests.parallel.scripts.patience import wait_patiently
 from tests.parallel.scripts.reporting import cases_in, run_cases
+from tests.parallel.scripts.runtime.second_link import open_second
 
 _FORMATS = ("f32", "f16", "bf16", "e4m3", "int8", "int4")
+_BLOCKS = {"e4m3": 256, "int8": 256, "int4": 64}
 _SIZES = (1, 7, 255, 257, 1023, 65537)
 _STEPS = 5
 _WAIT_S = 20.0
@@ -25,68 +27,116 @@ def _values(rank: int, elements: int, step: int = 0) -> torch.Tensor:
     return torch.randn(elements, generator=generator)
 
 
+def _over(inner: Any, encodings: dict[str, Any], ranks: Sequence[int]) -> Any:
+    size = len(ranks)
+    return native.EncodedLink(inner, size, ranks.index(stock.rank()), 1 / size, encodings)
+
+
 def _link(encodings: dict[str, Any], ranks: Sequence[int], process_set_id: int = 0) -> Any:
-    inner = native.HorovodLink(process_set_id=process_set_id, average=False)
-    return native.EncodedLink(inner, len(ranks), 1 / len(ranks), encodings)
+    return _over(native.HorovodLink(process_set_id, average=False), encodings, ranks)
 
 
-def _average(
-    codec: str, ranks: Sequence[int], elements: int, step: int, rests: Sequence[torch.Tensor]
-) -> torch.Tensor:
-    """In the order of ranks; their rests become those of the next step."""
-    total = torch.zeros(elements)
-    for place, rank in enumerate(ranks):
-        data = native.wire_encode(codec, _values(rank, elements, step), rests[place])
-        if place == 0:
-            native.wire_decode(codec, data, elements, out=total)
-        else:
-            native.wire_decode_add(codec, data, total)
-    return total * torch.tensor(1 / len(ranks), dtype=torch.float32)
+class _Reference:
+    """What arrives of one message, step by step, by the codec alone. One part is summed by all
+    ranks at once; several are summed each by its owner, and encoded once more."""
+
+    def __init__(self, codec: str, ranks: Sequence[int], elements: int, owners: int) -> None:
+        block = _BLOCKS.get(codec, 1)
+        cuts = [elements * owner // owners // block * block for owner in range(owners)]
+        self.parts = list(zip(cuts, [*cuts[1:], elements], strict=True))
+        self.rests = [torch.zeros(elements) for _ in ranks]
+        self.sum_rest = torch.zeros(elements)
+        self._shape = codec, ranks, elements
+
+    def average(self, step: int) -> torch.Tensor:
+        """In the order of ranks; what rounding leaves becomes that of the next step."""
+        codec, ranks, elements = self._shape
+        values = [_values(rank, elements, step) for rank in ranks]
+        out = torch.zeros(elements)
+        for begin, end in self.parts:
+            total = out[begin:end]
+            for place, value in enumerate(values):
+                rest = self.rests[place][begin:end]
+                data = native.wire_encode(codec, value[begin:end], rest)
+                if place == 0:
+                    native.wire_decode(codec, data, end - begin, out=total)
+                else:
+                    native.wire_decode_add(codec, data, total)
+            total *= torch.tensor(1 / len(ranks), dtype=torch.float32)
+            if len(self.parts) > 1:
+                data = native.wire_encode(codec, total, self.sum_rest[begin:end])
+                native.wire_decode(codec, data, end - begin, out=total)
+        return out
 
 
-def _compare(ranks: Sequence[int], label: str, process_set_id: int = 0) -> None:
-    shapes = {f"{label}.{codec}.{n}": (codec, n) for codec in _FORMATS for n in _SIZES}
-    encodings = {name: native.Encoding(*shape) for name, shape in shapes.items()}
-    link = _link(encodings, ranks, process_set_id)
-    rests = {name: [torch.zeros(n) for _ in ranks] for name, (_, n) in shapes.items()}
+def _compare(ranks: Sequence[int], label: str, inner: Any, formats: Sequence[str]) -> None:
+    mine, size = ranks.index(stock.rank()), len(ranks)
+    shapes = {
+        f"{label}.{owners}.{codec}.{n}": (codec, n, owners)
+        for owners in sorted({1, size})
+        for codec in formats
+        for n in _SIZES
+    }
+    encodings = {
+        name: native.Encoding(codec, n, (), owners, mine if owners > 1 else 0)
+        for name, (codec, n, owners) in shapes.items()
+    }
+    references = {
+        name: _Reference(codec, ranks, n, owners) for name, (codec, n, owners) in shapes.items()
+    }
+    link = _over(inner, encodings, ranks)
     for step in range(_STEPS):
-        outs = {name: _values(stock.rank(), n, step) for name, (_, n) in shapes.items()}
+        outs = {name: _values(stock.rank(), n, step) for name, (_, n, _) in shapes.items()}
         sent = {name: link.send(name, "all_reduce", out, out) for name, out in outs.items()}
-        for name, (codec, elements) in shapes.items():
+        for name, reference in references.items():
             assert (reason := sent[name].wait(_WAIT_S)) == "", f"{name}: {reason}"
-            expected = _average(codec, ranks, elements, step, rests[name])
-            assert torch.equal(outs[name], expected), f"{name}, step {step}"
-    mine = ranks.index(stock.rank())
-    for name, (codec, _) in shapes.items():
+            assert torch.equal(outs[name], reference.average(step)), f"{name}, step {step}"
+    for name, (codec, _, owners) in shapes.items():
         if codec != "f32":
-            assert torch.equal(encodings[name].rest, rests[name][mine]), name
+            reference, encoding = references[name], encodings[name]
+            assert torch.equal(encoding.rest, reference.rests[mine]), name
+            begin, end = reference.parts[mine if owners > 1 else 0]
+            expected = reference.sum_rest[begin:end] if owners > 1 else torch.zeros(0)
+            assert torch.equal(encoding.sum_rest, expected), name
 
 
 def case_each_format_gives_the_sum_of_what_ranks_sent() -> None:
-    _compare(list(range(stock.size())), "all")
+    _compare(list(range(stock.size())), "all", native.HorovodLink(average=False), _FORMATS)
 
 
 def case_process_sets(sets: Sequence[Any] = ()) -> None:
     for number, process_set in enumerate(sets):
         if process_set.included():
-            _compare(process_set.ranks, f"set{number}", process_set.process_set_id)
+            inner = native.HorovodLink(process_set.process_set_id, average=False)
+            _compare(process_set.ranks, f"set{number}", inner, _FORMATS)
     stock.barrier()
+
+
+def case_over_the_second_link() -> None:
+    """There messages meet by their order alone, also those of two stages."""
+    _compare(list(range(stock.size())), "second", open_second(), ("f16", "int8", "int4"))
 
 
 def case_nothing_is_lost_but_what_waits_in_rests() -> None:
     """Over many steps the averages add up to what was produced, less the rests."""
     ranks, elements = list(range(stock.size())), 1000
     for codec in _FORMATS[1:]:
-        encoding = native.Encoding(codec, elements)
-        link = _link({f"kept.{codec}": encoding}, ranks)
-        applied, produced = (torch.zeros(elements, dtype=torch.float64) for _ in range(2))
-        for step in range(200):
-            out = _values(stock.rank(), elements, step)
-            produced += torch.stack([_values(r, elements, step) for r in ranks]).double().mean(0)
-            assert link.send(f"kept.{codec}", "all_reduce", out, out).wait(_WAIT_S) == ""
-            applied += out
-        rests = stock.allgather(encoding.rest.reshape(1, -1), name=f"rest.{codec}").double().mean(0)
-        torch.testing.assert_close(applied + rests, produced, rtol=0, atol=1e-3)
+        for owners in (1, stock.size()):
+            mine = stock.rank() if owners > 1 else 0
+            encoding, name = native.Encoding(codec, elements, (), owners, mine), f"{codec}.{owners}"
+            link = _link({name: encoding}, ranks)
+            applied, produced = (torch.zeros(elements, dtype=torch.float64) for _ in range(2))
+            for step in range(200):
+                out = _values(stock.rank(), elements, step)
+                given = torch.stack([_values(r, elements, step) for r in ranks]).double()
+                produced += given.mean(0)
+                assert link.send(name, "all_reduce", out, out).wait(_WAIT_S) == ""
+                applied += out
+            rests = stock.allgather(encoding.rest.reshape(1, -1), name=f"rest.{name}")
+            applied += rests.double().mean(0)
+            if owners > 1:
+                applied += stock.allgather(encoding.sum_rest, name=f"sums.{name}").double()
+            torch.testing.assert_close(applied, produced, rtol=0, atol=1e-3)
 
 
 def case_headers_travel_as_they_are() -> None:
@@ -102,13 +152,16 @@ def case_headers_travel_as_they_are() -> None:
 
 
 def case_what_is_not_finite_arrives_on_all_ranks() -> None:
-    link = _link({"inf": native.Encoding("int8", 512)}, range(stock.size()))
-    out = torch.ones(512)
-    if stock.rank() == 0:
-        out[3] = float("inf")
-    assert link.send("inf", "all_reduce", out, out).wait(_WAIT_S) == ""
-    assert not torch.isfinite(out[3])
-    assert torch.isfinite(out[256:]).all()
+    ranks = range(stock.size())
+    for owners in (1, stock.size()):
+        mine = stock.rank() if owners > 1 else 0
+        link = _link({f"inf.{owners}": native.Encoding("int8", 2048, (), owners, mine)}, ranks)
+        out = torch.ones(2048)
+        if stock.rank() == 0:
+            out[3] = float("inf")
+        assert link.send(f"inf.{owners}", "all_reduce", out, out).wait(_WAIT_S) == ""
+        assert not torch.isfinite(out[3])
+        assert torch.isfinite(out[256:]).all()
 
 
 def main() -> None:

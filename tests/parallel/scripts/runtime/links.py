@@ -95,6 +95,43 @@ def case_all_gather() -> None:
         _expect(ticket, out, whole, f"{elements} elements")
 
 
+def case_all_gather_of_unlike_parts() -> None:
+    """The last rank has none."""
+    link = native.HorovodLink()
+    counts = [5 * rank + 1 for rank in _all()[:-1]] + [0]
+    mine = _input(stock.rank(), counts[stock.rank()])
+    out = torch.empty(sum(counts))
+    ticket = link.send("unlike", "all_gather", mine, out, from_ranks=counts)
+    _expect(ticket, out, torch.cat([_input(r, n) for r, n in enumerate(counts)]), "unlike parts")
+
+
+def _exchanged(link: Any, parts: Callable[[int, int], int], name: str) -> None:
+    """`parts`: how many elements go from one rank to another."""
+    me = stock.rank()
+    to, of = [parts(me, r) for r in _all()], [parts(r, me) for r in _all()]
+    mine, out = _input(me, sum(to)), torch.full((sum(of),), float("nan"))
+    ticket = link.send(name, "all_to_all", mine, out, to_ranks=to, from_ranks=of)
+    expected = []
+    for rank in _all():
+        sent = [parts(rank, r) for r in _all()]
+        expected.append(_input(rank, sum(sent)).split(sent)[me])
+    _expect(ticket, out, torch.cat(expected), name)
+
+
+def case_all_to_all() -> None:
+    link = native.HorovodLink()
+    for elements in _SIZES:
+        for repeat in range(2):
+            _exchanged(link, lambda _a, _b, n=elements: n, f"equal.{elements}")
+            _exchanged(link, lambda a, b, n=elements: a * n + b, f"unlike.{elements}")
+            _exchanged(link, lambda a, b, n=elements: n * (a != b), f"others.{elements}.{repeat}")
+    mine = _input(stock.rank(), 4 * stock.size())
+    out = torch.empty_like(mine)
+    ticket = link.send("without counts", "all_to_all", mine, out)
+    expected = [_input(r, 4 * stock.size()).split(4)[stock.rank()] for r in _all()]
+    _expect(ticket, out, torch.cat(expected), "without counts")
+
+
 def case_scatter_then_gather_is_all_reduce_in_place() -> None:
     """As a sharded all-reduce does it: each rank's shard lies inside the buffer of all."""
     link = native.HorovodLink(average=False)

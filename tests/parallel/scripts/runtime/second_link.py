@@ -105,6 +105,28 @@ def case_all_gather_and_broadcast_as_horovod() -> None:
             assert torch.equal(*outputs), name
 
 
+def case_all_to_all_and_unlike_parts_as_horovod() -> None:
+    pair, me, size = (open_link(reduction_of()), open_second()), stock.rank(), stock.size()
+    for elements in _SIZES:
+        to = [me * elements + rank for rank in range(size)]
+        of = [rank * elements + me for rank in range(size)]
+        mine = _values(sum(to), torch.float32)
+        outputs = [torch.empty(sum(of)) for _ in pair]
+        for link, output in zip(pair, outputs, strict=True):
+            ticket = link.send(
+                f"exchange.{elements}", "all_to_all", mine, output, to_ranks=to, from_ranks=of
+            )
+            assert ticket.wait(_WAIT_S) == "", f"exchange.{elements}"
+        assert torch.equal(*outputs), f"exchange.{elements}"
+        counts = [elements * rank for rank in range(size)]
+        outputs = [torch.empty(sum(counts)) for _ in pair]
+        for link, output in zip(pair, outputs, strict=True):
+            part = mine[: counts[me]].clone()
+            ticket = link.send(f"parts.{elements}", "all_gather", part, output, from_ranks=counts)
+            assert ticket.wait(_WAIT_S) == "", f"parts.{elements}"
+        assert torch.equal(*outputs), f"parts.{elements}"
+
+
 def case_both_links_in_flight_at_once() -> None:
     """The last to be sent is on its way before anybody waits for the first."""
     pair = open_link(reduction_of()), open_second()

@@ -9,7 +9,8 @@ from scripts.benchmarks.encoded import ARMS, slowest, spread, table
 
 def of_rank(ms: float) -> list[dict[str, Any]]:
     """One size; every arm takes twice as long as the one before it."""
-    times = {name: [ms * 2**i, ms * 2**i + 1.0] for i, name in enumerate(ARMS)}
+    names = (*ARMS, "all-gather")
+    times = {name: [ms * 2**i, ms * 2**i + 1.0] for i, name in enumerate(names)}
     return [{"megabytes": 4.0, "times": times, "errors": dict.fromkeys(ARMS, 1e-5)}]
 
 
@@ -26,9 +27,15 @@ def test_a_message_takes_as_long_as_on_its_slowest_rank() -> None:
 def test_each_arm_has_a_row_with_its_ratio_to_fp32() -> None:
     rows = table(2, slowest([of_rank(10.0)]))
     assert rows[0] == "\n## 2 ranks\n"
-    assert len(rows) == 3 + len(ARMS)
     assert rows[3] == "| 4 | fp32 | 10.5 (10.0 .. 11.0) | 1.00 (1.00 .. 1.00) | 1.0e-05 |"
-    assert rows[4].startswith("|  | fp16 | 20.5 (20.0 .. 21.0) | 1.95 (")
+    assert rows[4].startswith("| 4 | fp16 | 20.5 (20.0 .. 21.0) | 1.95 (")
+    assert rows[3 + len(ARMS)] == ""
+
+
+def test_what_has_no_error_is_an_exchange_of_bytes() -> None:
+    rows = table(2, slowest([of_rank(10.0)]))
+    assert rows[-1].startswith("| 4 | all-gather | 1280.5 (")
+    assert len(rows) == 3 + len(ARMS) + 1 + 3
 
 
 def test_a_spread_is_the_median_and_its_ends() -> None:

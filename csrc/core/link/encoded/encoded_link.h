@@ -1,5 +1,5 @@
-// A link that carries some all-reduces in a wire format: every rank gathers the encoded values of
-// all ranks, decodes them and sums them in the order of ranks. So all ranks get the same bits.
+// A link that carries some all-reduces in a wire format. All ranks decode the same bytes and sum
+// them in the order of ranks, so all get the same bits.
 //
 // One thread encodes and another decodes and sums, so that both overlap the network time of other
 // messages. docs/internals/encoded-link.md
@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "core/link/encoding.h"
+#include "core/link/encoded/encoding.h"
 #include "core/link/link.h"
 #include "core/link/serial_worker.h"
 
@@ -20,7 +20,8 @@ using Encodings = std::map<std::string, std::shared_ptr<Encoding>>;  // by the n
 
 struct EncodedLinkOptions {
   std::int32_t size = 1;  // ranks of the inner link
-  float factor = 1.0F;    // of the sum: 1 / size for an average
+  std::int32_t rank = 0;
+  float factor = 1.0F;  // of the sum: 1 / size for an average
 };
 
 class EncodedLink final : public Link {
@@ -28,8 +29,10 @@ class EncodedLink final : public Link {
   EncodedLink(std::shared_ptr<Link> inner, EncodedLinkOptions options, Encodings encodings);
 
   // Messages without an encoding travel as they are. All reach the inner link in the order in which
-  // they were handed over.
+  // they were handed over. Where that order matters (in_order, matches_by_order) none comes between
+  // the two stages of a message.
   void send(Message message, Completion done) override;
+  [[nodiscard]] bool matches_by_order() const override;
 
  private:
   class Carrier;

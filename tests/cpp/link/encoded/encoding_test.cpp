@@ -1,9 +1,10 @@
-#include "core/link/encoding.h"
+#include "core/link/encoded/encoding.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -21,6 +22,15 @@ Floats random_values(std::size_t elements, unsigned seed) {
   Floats values(elements);
   for (float& value : values) value = normal(generator);
   return values;
+}
+
+// Of so many messages one behind another.
+void sum(const Encoding& encoding, const Bytes& messages, float factor, Floats& out) {
+  std::vector<const std::byte*> each;
+  for (std::size_t at = 0; at < messages.size(); at += static_cast<std::size_t>(encoding.bytes())) {
+    each.push_back(messages.data() + at);
+  }
+  encoding.sum(each, factor, out.data());
 }
 
 Bytes encoded(Encoding& encoding, const Floats& values) {
@@ -46,7 +56,7 @@ TEST_P(EncodingTest, TheSumIsThatOfTheCodecInTheOrderOfRanks) {
   }
   const Encoding any(GetParam(), kElements, raw);
   Floats sums(kElements);
-  any.sum(messages.data(), 3, 0.25F, sums.data());
+  sum(any, messages, 0.25F, sums);
 
   const wire::Codec codec;
   const auto header = [&](std::size_t i) { return i < 4 || (i >= 500 && i < 504); };
@@ -73,7 +83,7 @@ TEST_P(EncodingTest, WhatRoundingLeavesIsSentLater) {
   for (unsigned step = 0; step < 50; ++step) {
     const Floats values = random_values(kElements, step);
     const Bytes message = encoded(encoding, values);
-    encoding.sum(message.data(), 1, 1.0F, decoded.data());
+    sum(encoding, message, 1.0F, decoded);
     for (std::size_t i = 0; i < kElements; ++i) {
       produced[i] += static_cast<double>(values[i]);
       arrived[i] += static_cast<double>(decoded[i]);
@@ -85,6 +95,75 @@ TEST_P(EncodingTest, WhatRoundingLeavesIsSentLater) {
     const bool header = i >= 10 && i < 14;
     const double left = header ? 0.0 : static_cast<double>(rest[i < 10 ? i : i - 4]);
     EXPECT_NEAR(produced[i], arrived[i] + left, 1e-4) << i;
+  }
+}
+
+TEST_P(EncodingTest, ChunksHaveWholeBlocksAndAllValuesOfTheMessage) {
+  constexpr std::int64_t kElements = 5003;
+  const std::vector<std::vector<ValueRange>> raws = {
+      {}, {{0, 4}}, {{1250, 1}, {2501, 7}}, {{1200, 2600}}, {{0, kElements}}};
+  for (const std::vector<ValueRange>& raw : raws) {
+    const Encoding whole(GetParam(), kElements, raw);
+    for (const std::int32_t owners : {2, 3, 4, 8}) {
+      std::int64_t rests = 0;
+      for (std::int32_t rank = 0; rank < owners; ++rank) {
+        Encoding own(GetParam(), kElements, raw, owners, rank);
+        ASSERT_EQ(own.owners(), owners);
+        const std::vector<std::int64_t> bytes = own.chunk_bytes();
+        EXPECT_EQ(std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}), own.bytes());
+        EXPECT_LE(own.bytes() - whole.bytes(), 4 * owners);  // padding, at most
+        rests += static_cast<std::int64_t>(own.sum_rest().size());
+        EXPECT_EQ(own.rest().size(), Encoding(whole).rest().size());
+        for (const std::int64_t each : bytes) {
+          EXPECT_LE(each, whole.bytes() / owners + 4 * 2 * 256 + 4 * kElements / owners);
+        }
+      }
+      EXPECT_EQ(rests, static_cast<std::int64_t>(Encoding(whole).rest().size()));
+    }
+  }
+}
+
+TEST_P(EncodingTest, OwnersSumTheirChunksAsOneRankWouldSumTheMessage) {
+  constexpr std::size_t kElements = 3001;
+  constexpr std::int32_t kOwners = 3;
+  const std::vector<ValueRange> raw = {{900, 200}};
+  std::vector<Encoding> ranks;
+  Bytes messages;
+  Floats expected(kElements);
+  for (std::int32_t rank = 0; rank < kOwners; ++rank) {
+    ranks.emplace_back(GetParam(), kElements, raw, kOwners, rank);
+    const Bytes message =
+        encoded(ranks.back(), random_values(kElements, static_cast<unsigned>(rank)));
+    messages.insert(messages.end(), message.begin(), message.end());
+  }
+  sum(ranks[0], messages, 0.5F, expected);
+  Bytes sums;
+  std::vector<float> rests;
+  for (std::int32_t rank = 0; rank < kOwners; ++rank) {
+    Encoding& owner = ranks[static_cast<std::size_t>(rank)];
+    const std::vector<std::int64_t> bytes = owner.chunk_bytes();
+    const auto own = bytes[static_cast<std::size_t>(rank)];
+    const auto begin = std::accumulate(bytes.begin(), bytes.begin() + rank, std::int64_t{0});
+    Bytes chunks;
+    for (std::int64_t from = 0; from < kOwners; ++from) {
+      const auto at = messages.begin() + from * owner.bytes() + begin;
+      chunks.insert(chunks.end(), at, at + own);
+    }
+    Floats values(kElements, -1.0F);
+    owner.sum_own(chunks.data(), 0.5F, values.data());
+    for (std::size_t i = 0; i < kElements; ++i) {
+      EXPECT_TRUE(values[i] == expected[i] || values[i] == -1.0F) << i;
+    }
+    sums.insert(sums.end(), chunks.begin(), chunks.begin() + own);
+    rests.insert(rests.end(), owner.sum_rest().begin(), owner.sum_rest().end());
+  }
+  Floats arrived(kElements);
+  sum(ranks[1], sums, 1.0F, arrived);
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < kElements; ++i) {
+    const bool exact = GetParam() == wire::Format::kF32 || (i >= 900 && i < 1100);
+    const float rest = exact ? 0.0F : rests[at++];
+    EXPECT_NEAR(arrived[i] + rest, expected[i], 1e-6) << i;
   }
 }
 
@@ -107,7 +186,7 @@ TEST(Encoding, WhatIsNotFiniteArrivesAndLeavesItsRest) {
   values[300] = std::numeric_limits<float>::infinity();
   Floats sums(512);
   const Bytes message = encoded(encoding, values);
-  encoding.sum(message.data(), 1, 0.5F, sums.data());
+  sum(encoding, message, 0.5F, sums);
   EXPECT_FALSE(std::isfinite(sums[300]));
   EXPECT_TRUE(std::isfinite(sums[0]));
   for (std::size_t i = 256; i < 512; ++i) EXPECT_EQ(encoding.rest()[i], before[i]);
@@ -122,6 +201,12 @@ TEST(Encoding, RawValuesLieWithinTheMessageInOrder) {
   EXPECT_THROW(make({{50, 4}, {0, 4}}), WireError);
   EXPECT_THROW(make({{-1, 4}}), WireError);
   EXPECT_THROW(make({{0, -1}}), WireError);
+}
+
+TEST(Encoding, ARankIsOneOfTheOwners) {
+  EXPECT_THROW(Encoding(wire::Format::kInt8, 9, {}, 0, 0), WireError);
+  EXPECT_THROW(Encoding(wire::Format::kInt8, 9, {}, 2, 2), WireError);
+  EXPECT_THROW(Encoding(wire::Format::kInt8, 9, {}, 2, -1), WireError);
 }
 
 }  // namespace

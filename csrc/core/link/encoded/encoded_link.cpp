@@ -1,0 +1,155 @@
+#include "core/link/encoded/encoded_link.h"
+
+#include <utility>
+
+#include "core/link/buffer_pool.h"
+#include "core/link/encoded/exchange.h"
+#include "core/link/encoded/turnstile.h"
+
+namespace deft {
+
+namespace {
+
+std::shared_ptr<void> host_memory(std::int64_t bytes) {
+  return {::operator new(static_cast<std::size_t>(bytes)),
+          [](void* memory) { ::operator delete(memory); }};
+}
+
+// Why a message cannot be encoded; empty when it can.
+std::string refusal_of(const Message& message, const Encoding& encoding, Place place) {
+  if (encoding.owners() > 1 && (encoding.owners() != place.size || encoding.rank() != place.rank)) {
+    return "the encoding of message " + message.name + " is that of rank " +
+           std::to_string(encoding.rank()) + " of " + std::to_string(encoding.owners()) +
+           " owners; expected rank " + std::to_string(place.rank) + " of " +
+           std::to_string(place.size) + ", or a single owner";
+  }
+  const bool fits = message.input_elements == encoding.elements() &&
+                    message.output_elements == encoding.elements();
+  if (message.op == Op::kAllReduce && message.dtype == DType::kFloat32 && message.device < 0 &&
+      fits) {
+    return {};
+  }
+  return "message " + message.name + " is an " + name_of(message.op) + " of " +
+         std::to_string(message.input_elements) + " values on device " +
+         std::to_string(message.device) + "; its encoding expects an all_reduce of " +
+         std::to_string(encoding.elements()) + " float32 values in host memory";
+}
+
+}  // namespace
+
+class EncodedLink::Carrier : public std::enable_shared_from_this<Carrier> {
+ public:
+  Carrier(std::shared_ptr<Link> inner, EncodedLinkOptions options, Encodings encodings)
+      : inner_(std::move(inner)),
+        place_{options.size, options.rank},
+        factor_(options.factor),
+        encodings_(std::move(encodings)),
+        pool_(host_memory) {}
+
+  [[nodiscard]] bool matches_by_order() const { return inner_->matches_by_order(); }
+
+  void carry(Message message, Completion done) {
+    const auto found = encodings_.find(message.name);
+    if (found == encodings_.end()) {
+      hand_over(std::move(message), false, std::move(done));
+      return;
+    }
+    const std::shared_ptr<Encoding>& encoding = found->second;
+    const std::string refusal = refusal_of(message, *encoding, place_);
+    if (!refusal.empty()) {
+      done({Outcome::kInvalid, refusal});
+      return;
+    }
+    BufferPool::Buffer buffer = pool_.take(Exchange::buffer_bytes(*encoding, place_));
+    const auto flight = std::make_shared<Flight>(
+        Flight{std::move(message), encoding, buffer, {*encoding, place_, buffer}, std::move(done)});
+    encoding->encode(static_cast<const float*>(flight->message.input), flight->exchange.message());
+    const bool in_two = encoding->owners() > 1;
+    hand_over(flight->exchange.first(flight->message), in_two,
+              then(flight, in_two ? &Carrier::sum_own : &Carrier::land));
+  }
+
+ private:
+  struct Flight {
+    Message message;
+    std::shared_ptr<Encoding> encoding;
+    BufferPool::Buffer buffer;
+    Exchange exchange;
+    Completion done;
+  };
+  using FlightPointer = std::shared_ptr<const Flight>;
+  using Step = void (Carrier::*)(const FlightPointer&, const LinkStatus&);
+
+  [[nodiscard]] bool takes_turns(const Message& message) const {
+    return message.in_order || matches_by_order();
+  }
+
+  void hand_over(Message message, bool in_two, Completion done) {
+    if (!takes_turns(message)) {
+      inner_->send(std::move(message), std::move(done));
+      return;
+    }
+    turnstile_.pass([self = shared_from_this(), message = std::move(message),
+                     done = std::move(done)] { self->inner_->send(message, done); },
+                    in_two);
+  }
+
+  // On the thread that decodes.
+  Completion then(FlightPointer flight, Step step) {
+    return [self = shared_from_this(), flight = std::move(flight), step](const LinkStatus& status) {
+      self->back_.post([self, flight, step, status] { (*self.*step)(flight, status); });
+    };
+  }
+
+  void sum_own(const FlightPointer& flight, const LinkStatus& status) {
+    const bool turns = takes_turns(flight->message);
+    if (!status.ok()) {
+      if (turns) turnstile_.open([] {});
+      land(flight, status);
+      return;
+    }
+    flight->encoding->sum_own(flight->exchange.chunks(), factor_,
+                              static_cast<float*>(flight->message.output));
+    auto send = [self = shared_from_this(), flight] {
+      self->inner_->send(flight->exchange.second(flight->message),
+                         self->then(flight, &Carrier::land));
+    };
+    if (turns) {
+      turnstile_.open(std::move(send));
+    } else {
+      send();
+    }
+  }
+
+  void land(const FlightPointer& flight, const LinkStatus& status) {
+    if (status.ok()) {
+      const float factor = flight->encoding->owners() > 1 ? 1.0F : factor_;
+      flight->encoding->sum(flight->exchange.messages(), factor,
+                            static_cast<float*>(flight->message.output));
+    }
+    pool_.give_back(flight->buffer);
+    flight->done(status);
+  }
+
+  const std::shared_ptr<Link> inner_;
+  const Place place_;
+  const float factor_;
+  const Encodings encodings_;
+  BufferPool pool_;
+  Turnstile turnstile_;
+  SerialWorker back_;
+};
+
+EncodedLink::EncodedLink(std::shared_ptr<Link> inner, EncodedLinkOptions options,
+                         Encodings encodings)
+    : carrier_(std::make_shared<Carrier>(std::move(inner), options, std::move(encodings))) {}
+
+void EncodedLink::send(Message message, Completion done) {
+  out_.post([carrier = carrier_, message = std::move(message), done = std::move(done)] {
+    carrier->carry(message, done);
+  });
+}
+
+bool EncodedLink::matches_by_order() const { return carrier_->matches_by_order(); }
+
+}  // namespace deft

@@ -1,0 +1,106 @@
+#include "core/link/encoded/encoding.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/errors.h"
+
+namespace deft {
+
+namespace {
+
+// So that a chunk has whole blocks, but for the last of a range.
+std::int64_t cut_near(std::int64_t place, wire::Format format, std::int64_t begin) {
+  return place - (place - begin) % wire::block_elements(format);
+}
+
+}  // namespace
+
+Encoding::Encoding(wire::Format format, std::int64_t elements, const std::vector<ValueRange>& raw,
+                   std::int32_t owners, std::int32_t rank)
+    : elements_(elements), rank_(rank) {
+  if (owners < 1 || rank < 0 || rank >= owners) {
+    throw WireError("an encoding for rank " + std::to_string(rank) + " of " +
+                    std::to_string(owners) + " owners; expected 0 <= rank < owners");
+  }
+  std::int64_t place = 0;
+  std::vector<Stretch> stretches;
+  for (const ValueRange& range : raw) {
+    const std::int64_t end = range.begin + range.elements;
+    if (range.begin < place || range.elements < 0 || end > elements) {
+      throw WireError("raw values " + std::to_string(range.begin) + " .. " + std::to_string(end) +
+                      " of a message of " + std::to_string(elements) +
+                      "; expected ranges within it, in ascending order");
+    }
+    stretches.push_back({format, place, range.begin});
+    stretches.push_back({wire::Format::kF32, range.begin, end});
+    place = end;
+  }
+  stretches.push_back({format, place, elements});
+  cut(stretches, owners);
+}
+
+void Encoding::cut(const std::vector<Stretch>& stretches, std::int32_t owners) {
+  chunks_.resize(static_cast<std::size_t>(owners));
+  std::size_t owner = 0;
+  for (const Stretch& stretch : stretches) {
+    std::int64_t begin = stretch.begin;
+    while (begin < stretch.end) {
+      const bool last = owner + 1 == chunks_.size();
+      const std::int64_t share_end =
+          last ? elements_ : elements_ * static_cast<std::int64_t>(owner + 1) / owners;
+      const std::int64_t end =
+          share_end >= stretch.end
+              ? stretch.end
+              : std::max(begin, cut_near(share_end, stretch.format, stretch.begin));
+      chunks_[owner].parts.add(stretch.format, begin, end);
+      if (end < stretch.end) ++owner;
+      begin = end;
+    }
+  }
+  std::int64_t rests = 0;
+  for (Chunk& chunk : chunks_) {
+    chunk.offset_bytes = bytes_;
+    chunk.rest = rests;
+    bytes_ += chunk.parts.bytes();
+    rests += chunk.parts.rests();
+  }
+  rest_.resize(static_cast<std::size_t>(rests));
+  if (owners > 1) {
+    const Parts& own = chunks_[static_cast<std::size_t>(rank_)].parts;
+    sum_rest_.resize(static_cast<std::size_t>(own.rests()));
+  }
+}
+
+std::vector<std::int64_t> Encoding::chunk_bytes() const {
+  std::vector<std::int64_t> bytes;
+  bytes.reserve(chunks_.size());
+  for (const Chunk& chunk : chunks_) bytes.push_back(chunk.parts.bytes());
+  return bytes;
+}
+
+void Encoding::encode(const float* values, std::byte* message) {
+  for (const Chunk& chunk : chunks_) {
+    chunk.parts.encode(codec_, values, rest_.data() + chunk.rest, message + chunk.offset_bytes);
+  }
+}
+
+void Encoding::sum(std::span<const std::byte* const> messages, float factor, float* out) const {
+  std::vector<const std::byte*> places(messages.size());
+  for (const Chunk& chunk : chunks_) {
+    for (std::size_t i = 0; i < places.size(); ++i) places[i] = messages[i] + chunk.offset_bytes;
+    chunk.parts.sum(codec_, places, factor, out);
+  }
+}
+
+void Encoding::sum_own(std::byte* chunks, float factor, float* values) {
+  const Parts& own = chunks_[static_cast<std::size_t>(rank_)].parts;
+  std::vector<const std::byte*> places(chunks_.size());
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    places[i] = chunks + static_cast<std::int64_t>(i) * own.bytes();
+  }
+  own.sum(codec_, places, factor, values);
+  own.encode(codec_, values, sum_rest_.data(), chunks);
+}
+
+}  // namespace deft

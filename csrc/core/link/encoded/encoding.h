@@ -1,0 +1,68 @@
+// How one message travels in a wire format: which of its values are encoded, who sums which of
+// them, and what rounding has left.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/link/encoded/parts.h"
+#include "wire/codec.h"
+
+namespace deft {
+
+struct ValueRange {
+  std::int64_t begin = 0;
+  std::int64_t elements = 0;
+};
+
+class Encoding {
+ public:
+  // `raw`: the values that travel as they are (headers), in ascending order. With one owner every
+  // rank sums all values; with several the values are cut into a chunk for each, and rank r sums
+  // the r-th. Throws WireError.
+  Encoding(wire::Format format, std::int64_t elements, const std::vector<ValueRange>& raw,
+           std::int32_t owners = 1, std::int32_t rank = 0);
+
+  [[nodiscard]] std::int64_t elements() const { return elements_; }
+  [[nodiscard]] std::int64_t bytes() const { return bytes_; }  // of a message
+  [[nodiscard]] std::int32_t owners() const { return static_cast<std::int32_t>(chunks_.size()); }
+  [[nodiscard]] std::int32_t rank() const { return rank_; }
+  [[nodiscard]] std::vector<std::int64_t> chunk_bytes() const;
+  // What rounding has left of the values given, one for each that is encoded, and of the sums of
+  // the own chunk: it is sent with the next ones.
+  [[nodiscard]] std::span<float> rest() { return rest_; }
+  [[nodiscard]] std::span<float> sum_rest() { return sum_rest_; }
+
+  void encode(const float* values, std::byte* message);
+  // The sum of the messages of all ranks, in the order of ranks, times the factor.
+  void sum(std::span<const std::byte* const> messages, float factor, float* out) const;
+  // The same of the own chunk alone: `chunks` is that of all ranks, one behind another. It is
+  // summed in `values`, at its place there, and then encoded to where `chunks` begins.
+  void sum_own(std::byte* chunks, float factor, float* values);
+
+ private:
+  struct Chunk {
+    Parts parts;
+    std::int64_t offset_bytes = 0;  // in the message
+    std::int64_t rest = 0;          // where its rests begin
+  };
+  struct Stretch {
+    wire::Format format = wire::Format::kF32;
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+  };
+
+  void cut(const std::vector<Stretch>& stretches, std::int32_t owners);
+
+  wire::Codec codec_;
+  std::int64_t elements_;
+  std::int32_t rank_;
+  std::int64_t bytes_ = 0;
+  std::vector<Chunk> chunks_;
+  std::vector<float> rest_;
+  std::vector<float> sum_rest_;
+};
+
+}  // namespace deft

@@ -1,0 +1,105 @@
+#include "core/link/encoded/exchange.h"
+
+#include <utility>
+
+namespace deft {
+
+namespace {
+
+// What a second stage costs, as bytes of a link.
+constexpr std::int64_t kStageBytes = 128 * 1024;
+
+std::byte* bytes_at(const BufferPool::Buffer& buffer, std::int64_t offset) {
+  return reinterpret_cast<std::byte*>(buffer.at(offset));
+}
+
+std::vector<std::int64_t> same_for_all(std::int64_t bytes, Place place) {
+  return std::vector<std::int64_t>(static_cast<std::size_t>(place.size), bytes);
+}
+
+// Two ranks that only send each other what they have.
+std::vector<std::int64_t> only_the_other(std::int64_t bytes, Place place) {
+  std::vector<std::int64_t> of_ranks = same_for_all(bytes, place);
+  of_ranks[static_cast<std::size_t>(place.rank)] = 0;
+  return of_ranks;
+}
+
+}  // namespace
+
+std::int32_t owners_for(std::int64_t bytes, std::int32_t ranks) {
+  const std::int64_t in_one = (ranks - 1) * bytes;
+  const std::int64_t in_two = 2 * (ranks - 1) * bytes / ranks + kStageBytes;
+  return in_two < in_one ? ranks : 1;
+}
+
+Exchange::Exchange(const Encoding& encoding, Place place, BufferPool::Buffer buffer)
+    : bytes_(encoding.bytes()),
+      chunk_bytes_(encoding.chunk_bytes()),
+      place_(place),
+      buffer_(std::move(buffer)) {}
+
+std::int64_t Exchange::buffer_bytes(const Encoding& encoding, Place place) {
+  if (encoding.owners() == 1) return encoding.bytes() * place.size;
+  return encoding.bytes() +
+         encoding.chunk_bytes()[static_cast<std::size_t>(place.rank)] * place.size;
+}
+
+std::byte* Exchange::message() const {
+  return bytes_at(buffer_, chunk_bytes_.size() == 1 ? bytes_ * place_.rank : 0);
+}
+
+std::byte* Exchange::chunks() const { return bytes_at(buffer_, bytes_); }
+
+std::vector<const std::byte*> Exchange::messages() const {
+  if (chunk_bytes_.size() > 1) return {bytes_at(buffer_, 0)};
+  std::vector<const std::byte*> all;
+  for (std::int32_t rank = 0; rank < place_.size; ++rank) {
+    all.push_back(bytes_at(buffer_, bytes_ * rank));
+  }
+  return all;
+}
+
+Message Exchange::bytes_for(const Message& message, Op op) const {
+  Message travelling = message;
+  travelling.op = op;
+  travelling.dtype = DType::kUInt8;
+  travelling.input = this->message();
+  travelling.input_elements = bytes_;
+  travelling.output = bytes_at(buffer_, 0);
+  travelling.owner = buffer_.memory;
+  return travelling;
+}
+
+Message Exchange::first(const Message& message) const {
+  if (chunk_bytes_.size() > 1) {
+    Message travelling = bytes_for(message, Op::kAllToAll);
+    const std::int64_t own = chunk_bytes_[static_cast<std::size_t>(place_.rank)];
+    travelling.output = chunks();
+    travelling.output_elements = own * place_.size;
+    travelling.to_ranks = chunk_bytes_;
+    travelling.from_ranks = same_for_all(own, place_);
+    return travelling;
+  }
+  if (place_.size == 2) {
+    Message travelling = bytes_for(message, Op::kAllToAll);
+    travelling.output = bytes_at(buffer_, bytes_ * (1 - place_.rank));
+    travelling.output_elements = bytes_;
+    travelling.to_ranks = travelling.from_ranks = only_the_other(bytes_, place_);
+    return travelling;
+  }
+  Message travelling = bytes_for(message, Op::kAllGather);
+  travelling.output_elements = bytes_ * place_.size;
+  return travelling;
+}
+
+Message Exchange::second(const Message& message) const {
+  Message travelling = bytes_for(message, Op::kAllGather);
+  travelling.name += ".sums";
+  travelling.input = chunks();
+  travelling.input_elements = chunk_bytes_[static_cast<std::size_t>(place_.rank)];
+  travelling.output_elements = bytes_;
+  travelling.from_ranks = chunk_bytes_;
+  return travelling;
+}
+
+}  // namespace deft

@@ -1,0 +1,53 @@
+// How encoded bytes travel between ranks: the messages of an exchange, and where their bytes lie in
+// one buffer.
+//
+// With one owner the buffer has the messages of all ranks, in the order of ranks. With several it
+// has the own message and, behind it, what others sent of the own chunk; then the encoded sums of
+// the own chunk begin there, and those of all chunks take the place of the message.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/link/buffer_pool.h"
+#include "core/link/encoded/encoding.h"
+#include "core/link/link.h"
+
+namespace deft {
+
+struct Place {
+  std::int32_t size = 1;  // ranks of the link
+  std::int32_t rank = 0;
+};
+
+// How many owners an encoded message of so many bytes should have. Owners send fewer bytes where
+// there are more than two ranks, but in two stages.
+[[nodiscard]] std::int32_t owners_for(std::int64_t bytes, std::int32_t ranks);
+
+class Exchange {
+ public:
+  Exchange(const Encoding& encoding, Place place, BufferPool::Buffer buffer);
+
+  [[nodiscard]] static std::int64_t buffer_bytes(const Encoding& encoding, Place place);
+
+  // Where this rank's values are encoded to.
+  [[nodiscard]] std::byte* message() const;
+  // Where the chunks begin that this rank sums.
+  [[nodiscard]] std::byte* chunks() const;
+  // Of all ranks, with one owner; of the sums, with several.
+  [[nodiscard]] std::vector<const std::byte*> messages() const;
+
+  // What travels for a message: its first stage, and with several owners the second.
+  [[nodiscard]] Message first(const Message& message) const;
+  [[nodiscard]] Message second(const Message& message) const;
+
+ private:
+  [[nodiscard]] Message bytes_for(const Message& message, Op op) const;
+
+  std::int64_t bytes_;  // of an encoded message
+  std::vector<std::int64_t> chunk_bytes_;
+  Place place_;
+  BufferPool::Buffer buffer_;
+};
+
+}  // namespace deft

@@ -1,0 +1,253 @@
+#include "core/link/encoded/encoded_link.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/link/ordered_link.h"
+#include "meeting.h"
+
+namespace deft {
+namespace {
+
+using testing_support::Floats;
+using testing_support::Meeting;
+using testing_support::MeetingLink;
+using testing_support::message_on;
+using testing_support::random_values;
+using testing_support::sent;
+using testing_support::wait_for;
+
+constexpr std::size_t kElements = 1000;
+const std::vector<ValueRange> kRaw = {{0, 4}, {500, 3}};
+
+// The links of all ranks, and an encoding of each rank by the name of the message.
+struct Job {
+  Job(std::size_t ranks, const std::vector<std::string>& names, bool owners, bool by_order = false,
+      std::size_t elements = kElements, const std::vector<ValueRange>& raw = kRaw)
+      : meeting(std::make_shared<Meeting>(ranks, by_order)) {
+    const auto size = static_cast<std::int32_t>(ranks);
+    for (std::int32_t rank = 0; rank < size; ++rank) {
+      Encodings of_rank;
+      for (const std::string& name : names) {
+        of_rank[name] =
+            std::make_shared<Encoding>(wire::Format::kInt8, static_cast<std::int64_t>(elements),
+                                       raw, owners ? size : 1, owners ? rank : 0);
+      }
+      encodings.push_back(of_rank);
+      links.push_back(std::make_shared<EncodedLink>(
+          std::make_shared<MeetingLink>(meeting, static_cast<std::size_t>(rank)),
+          EncodedLinkOptions{size, rank, 1.0F / static_cast<float>(size)}, of_rank));
+    }
+  }
+  ~Job() { meeting->end(); }
+
+  // Of all ranks; the values become what arrives.
+  std::vector<LinkStatus> reduce(std::vector<Floats>& values, const std::string& name) {
+    std::vector<std::future<LinkStatus>> answers;
+    for (std::size_t rank = 0; rank < links.size(); ++rank) {
+      answers.push_back(sent(*links[rank], message_on(values[rank], name)));
+    }
+    std::vector<LinkStatus> found;
+    for (auto& answer : answers) found.push_back(wait_for(answer));
+    return found;
+  }
+
+  std::shared_ptr<Meeting> meeting;
+  std::vector<Encodings> encodings;
+  std::vector<std::shared_ptr<EncodedLink>> links;
+};
+
+std::vector<Floats> values_of(std::size_t ranks, unsigned seed, std::size_t elements = kElements) {
+  std::vector<Floats> values;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    values.push_back(random_values(elements, 100 * seed + static_cast<unsigned>(rank)));
+  }
+  return values;
+}
+
+class ExchangeTest : public testing::TestWithParam<std::tuple<std::size_t, bool>> {
+ protected:
+  std::size_t ranks_ = std::get<0>(GetParam());
+  bool owners_ = std::get<1>(GetParam());
+};
+
+TEST_P(ExchangeTest, AllRanksGetTheSameBitsNearTheAverage) {
+  for (const std::size_t elements : {1UL, 3UL, 255UL, 600UL, 4099UL}) {
+    Job job(ranks_, {"m"}, owners_, false, elements, {});
+    std::vector<Floats> values = values_of(ranks_, 1, elements);
+    std::vector<double> mean(elements);
+    for (const Floats& of_rank : values) {
+      for (std::size_t i = 0; i < elements; ++i) {
+        mean[i] += static_cast<double>(of_rank[i]) / static_cast<double>(ranks_);
+      }
+    }
+    for (const LinkStatus& status : job.reduce(values, "m")) ASSERT_TRUE(status.ok());
+    double error = 0.0;
+    double whole = 0.0;
+    for (std::size_t i = 0; i < elements; ++i) {
+      error += std::pow(static_cast<double>(values[0][i]) - mean[i], 2);
+      whole += std::pow(mean[i], 2);
+    }
+    EXPECT_LT(error / whole, 1e-3) << elements;
+    for (const Floats& of_rank : values) EXPECT_EQ(values[0], of_rank) << elements;
+  }
+}
+
+TEST_P(ExchangeTest, NothingIsLostButWhatWaitsInRests) {
+  Job job(ranks_, {"m"}, owners_);
+  std::vector<double> produced(kElements);  // and not arrived: on average
+  const auto each = 1.0 / static_cast<double>(ranks_);
+  for (unsigned step = 0; step < 200; ++step) {
+    std::vector<Floats> values = values_of(ranks_, step);
+    for (const Floats& of_rank : values) {
+      for (std::size_t i = 0; i < kElements; ++i) {
+        produced[i] += each * static_cast<double>(of_rank[i]);
+      }
+    }
+    for (const LinkStatus& status : job.reduce(values, "m")) ASSERT_TRUE(status.ok());
+    for (std::size_t i = 0; i < kElements; ++i) produced[i] -= static_cast<double>(values[0][i]);
+    for (const Floats& of_rank : values) ASSERT_EQ(values[0], of_rank) << step;
+  }
+  std::vector<double> rests;  // of the values that are encoded, in their order
+  for (std::size_t rank = 0; rank < ranks_; ++rank) {
+    const std::span<float> rest = job.encodings[rank]["m"]->rest();
+    rests.resize(rest.size());
+    for (std::size_t i = 0; i < rest.size(); ++i) rests[i] += each * static_cast<double>(rest[i]);
+  }
+  std::size_t at = 0;
+  for (std::size_t rank = 0; rank < ranks_; ++rank) {
+    for (const float left : job.encodings[rank]["m"]->sum_rest()) {
+      rests[at++] += static_cast<double>(left);
+    }
+  }
+  EXPECT_EQ(at, owners_ ? rests.size() : 0);
+  at = 0;
+  for (std::size_t i = 0; i < kElements; ++i) {
+    const bool header = i < 4 || (i >= 500 && i < 503);
+    EXPECT_NEAR(produced[i], header ? 0.0 : rests[at++], 2e-4) << i;
+  }
+}
+
+TEST_P(ExchangeTest, WhatIsNotFiniteArrivesEverywhere) {
+  Job job(ranks_, {"m"}, owners_);
+  std::vector<Floats> values = values_of(ranks_, 1);
+  values[ranks_ - 1][700] = std::numeric_limits<float>::infinity();
+  for (const LinkStatus& status : job.reduce(values, "m")) ASSERT_TRUE(status.ok());
+  for (const Floats& of_rank : values) {
+    EXPECT_FALSE(std::isfinite(of_rank[700]));
+    EXPECT_TRUE(std::isfinite(of_rank[499]));
+  }
+}
+
+TEST_P(ExchangeTest, WhereMessagesMeetByTheirOrderAllRanksHandThemOverInOne) {
+  const std::vector<std::string> encoded = {"a", "b", "c", "d"};
+  Job job(ranks_, encoded, owners_, true);
+  const std::vector<std::string> names = {"a", "plain", "b", "c", "other", "d"};
+  std::map<std::string, std::vector<Floats>> values;
+  std::vector<std::future<LinkStatus>> answers;
+  for (const std::string& name : names) values[name] = values_of(ranks_, 1);
+  for (std::size_t rank = 0; rank < ranks_; ++rank) {
+    for (const std::string& name : names) {
+      answers.push_back(sent(*job.links[rank], message_on(values[name][rank], name)));
+    }
+  }
+  for (auto& answer : answers) EXPECT_TRUE(wait_for(answer).ok());
+  for (const auto& of_rank : job.meeting->order) EXPECT_EQ(of_rank, job.meeting->order[0]);
+  for (const std::string& name : encoded) {
+    for (const Floats& of_rank : values[name]) EXPECT_EQ(of_rank, values[name][0]);
+  }
+}
+
+// Ranks meet the names in one order, or each would wait for what another one holds back.
+TEST_P(ExchangeTest, MessagesInOrderDoNotWaitForEachOther) {
+  const std::vector<std::string> names = {"a", "b", "c"};
+  Job job(ranks_, names, owners_);
+  std::vector<std::shared_ptr<EncodedLink>> links;
+  for (std::size_t rank = 0; rank < ranks_; ++rank) {
+    auto inner = std::make_shared<OrderedLink>(std::make_shared<MeetingLink>(job.meeting, rank));
+    const EncodedLinkOptions options{static_cast<std::int32_t>(ranks_),
+                                     static_cast<std::int32_t>(rank), 1.0F};
+    links.push_back(std::make_shared<EncodedLink>(inner, options, job.encodings[rank]));
+  }
+  std::vector<std::vector<Floats>> values;
+  std::vector<std::future<LinkStatus>> answers;
+  for (unsigned i = 0; i < 12; ++i) values.push_back(values_of(ranks_, i));
+  for (std::size_t rank = 0; rank < ranks_; ++rank) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      Message message = message_on(values[i][rank], names[i % names.size()]);
+      message.in_order = true;
+      answers.push_back(sent(*links[rank], message));
+    }
+  }
+  for (auto& answer : answers) ASSERT_TRUE(wait_for(answer).ok());
+  for (const auto& of_message : values) {
+    for (const Floats& of_rank : of_message) EXPECT_EQ(of_rank, of_message[0]);
+  }
+}
+
+TEST_P(ExchangeTest, AFailureOfEitherStageIsPassedOn) {
+  for (const std::string failing : {"m", "m.sums"}) {
+    if (failing == "m.sums" && !owners_) continue;
+    for (const bool by_order : {false, true}) {
+      Job job(ranks_, {"m"}, owners_, by_order);
+      job.meeting->failures[failing] = {Outcome::kAborted, "a peer died"};
+      std::vector<Floats> values = values_of(ranks_, 1);
+      for (const LinkStatus& status : job.reduce(values, "m")) {
+        EXPECT_EQ(status.reason, "a peer died");
+      }
+      if (failing == "m") {
+        EXPECT_EQ(values, values_of(ranks_, 1));
+      }
+      // Those behind it are not held for ever.
+      for (const LinkStatus& status : job.reduce(values, "plain")) EXPECT_TRUE(status.ok());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, ExchangeTest,
+                         testing::Combine(testing::Values(2UL, 3UL, 4UL, 8UL), testing::Bool()));
+
+TEST(EncodedLink, MessagesReachTheInnerLinkInTheirOrder) {
+  Job job(3, {"int8"}, false);
+  Floats encoded_values = random_values(kElements, 1);
+  std::vector<Floats> plain(5, Floats(10));
+  (void)sent(*job.links[0], message_on(encoded_values, "int8"));
+  for (std::size_t i = 0; i < plain.size(); ++i)
+    (void)sent(*job.links[0], message_on(plain[i], "plain" + std::to_string(i)));
+  std::vector<std::vector<Floats>> others(2, plain);
+  std::vector<std::future<LinkStatus>> last;
+  for (const std::size_t rank : {1UL, 2UL})
+    last.push_back(sent(*job.links[rank], message_on(others[rank - 1][4], "plain4")));
+  for (auto& answer : last) EXPECT_TRUE(wait_for(answer).ok());
+  EXPECT_EQ(job.meeting->order[0],
+            (std::vector<std::string>{"int8", "plain0", "plain1", "plain2", "plain3", "plain4"}));
+}
+
+TEST(EncodedLink, WhatDoesNotFitItsEncodingIsRefused) {
+  Job job(3, {"int8"}, false);
+  Floats few(10);
+  auto answer = sent(*job.links[0], message_on(few, "int8"));
+  const LinkStatus status = wait_for(answer);
+  EXPECT_EQ(status.outcome, Outcome::kInvalid);
+  EXPECT_NE(status.reason.find("expects an all_reduce of 1000"), std::string::npos);
+  Floats values(kElements);
+  Message gather = message_on(values, "int8");
+  gather.op = Op::kAllGather;
+  auto other = sent(*job.links[0], gather);
+  EXPECT_EQ(wait_for(other).outcome, Outcome::kInvalid);
+}
+
+TEST(EncodedLink, AnEncodingOfOtherRanksIsRefused) {
+  Job job(3, {"int8"}, true);
+  const EncodedLinkOptions options{4, 0, 1.0F};
+  EncodedLink four(std::make_shared<MeetingLink>(job.meeting, 0), options, job.encodings[0]);
+  Floats values(kElements);
+  auto answer = sent(four, message_on(values, "int8"));
+  EXPECT_NE(wait_for(answer).reason.find("rank 0 of 3 owners; expected rank 0 of 4"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace deft

@@ -1,0 +1,148 @@
+// Ranks in one process: links whose messages meet by name, or by their order alone.
+#pragma once
+
+#include <chrono>
+#include <cstring>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/link/link.h"
+#include "core/link/serial_worker.h"
+
+namespace deft::testing_support {
+
+using Floats = std::vector<float>;
+
+inline Floats random_values(std::size_t elements, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal;
+  Floats values(elements);
+  for (float& value : values) value = normal(generator);
+  return values;
+}
+
+inline Message message_on(Floats& values, const std::string& name) {
+  Message message;
+  message.name = name;
+  message.input = message.output = values.data();
+  message.input_elements = message.output_elements = static_cast<std::int64_t>(values.size());
+  return message;
+}
+
+inline std::future<LinkStatus> sent(Link& link, Message message) {
+  auto promise = std::make_shared<std::promise<LinkStatus>>();
+  link.send(std::move(message), [promise](const LinkStatus& s) { promise->set_value(s); });
+  return promise->get_future();
+}
+
+inline LinkStatus wait_for(std::future<LinkStatus>& future) {
+  if (future.wait_for(std::chrono::seconds(20)) != std::future_status::ready) {
+    return {Outcome::kAborted, "no answer"};
+  }
+  return future.get();
+}
+
+// Where the ranks' messages meet. The last one to come delivers to all.
+class Meeting {
+ public:
+  Meeting(std::size_t ranks, bool by_order) : order(ranks), ranks_(ranks), by_order_(by_order) {}
+
+  [[nodiscard]] bool by_order() const { return by_order_; }
+
+  void come(std::size_t rank, Message message, Completion done) {
+    std::vector<Came> all;
+    LinkStatus status;
+    {
+      const std::lock_guard lock(mutex_);
+      const std::string place =
+          by_order_ ? std::to_string(order[rank].size()) : std::string(message.name);
+      order[rank].push_back(message.name);
+      auto& came = here_[place];
+      came.resize(ranks_);
+      came[rank] = {std::move(message), std::move(done)};
+      if (++count_[place] % ranks_ != 0) return;
+      all = std::move(here_[place]);
+      here_.erase(place);
+      const auto failing = failures.find(all[0].message.name);
+      if (failing != failures.end()) status = failing->second;
+    }
+    if (status.ok()) deliver(all);
+    for (Came& to : all) to.done(status);
+  }
+
+  // A message that never meets the others holds its link, and that holds the meeting.
+  void end() {
+    const std::lock_guard lock(mutex_);
+    here_.clear();
+  }
+
+  std::map<std::string, LinkStatus> failures;   // by the names of messages
+  std::vector<std::vector<std::string>> order;  // of each rank, as they came
+
+ private:
+  struct Came {
+    Message message;
+    Completion done;
+  };
+
+  static std::size_t bytes(const Message& message, std::int64_t elements) {
+    return static_cast<std::size_t>(elements * bytes_of(message.dtype));
+  }
+
+  static void deliver(const std::vector<Came>& all) {
+    for (std::size_t to = 0; to < all.size(); ++to) {
+      const Message& into = all[to].message;
+      auto* out = static_cast<char*>(into.output);
+      for (std::size_t from = 0; from < all.size(); ++from) {
+        const Message& source = all[from].message;
+        const auto* in = static_cast<const char*>(source.input);
+        std::size_t length = bytes(source, source.input_elements);
+        if (into.op == Op::kAllToAll) {
+          for (std::size_t i = 0; i < to; ++i) in += bytes(source, source.to_ranks[i]);
+          length = bytes(source, source.to_ranks[to]);
+        }
+        if (!into.from_ranks.empty() && length != bytes(into, into.from_ranks[from])) std::abort();
+        if (into.op != Op::kAllReduce && out != in) std::memcpy(out, in, length);
+        out += length;
+      }
+    }
+  }
+
+  const std::size_t ranks_;
+  const bool by_order_;
+  std::mutex mutex_;
+  std::map<std::string, std::vector<Came>> here_;
+  std::map<std::string, std::size_t> count_;
+};
+
+// Each message travels on a thread of its rank, and takes its time.
+class MeetingLink : public Link {
+ public:
+  MeetingLink(std::shared_ptr<Meeting> meeting, std::size_t rank)
+      : meeting_(std::move(meeting)), rank_(rank), random_(static_cast<unsigned>(rank)) {}
+
+  void send(Message message, Completion done) override {
+    const std::chrono::microseconds lasts(random_() % 200);
+    worker_.post([meeting = meeting_, rank = rank_, lasts, message = std::move(message),
+                  done = std::move(done)] {
+      std::this_thread::sleep_for(lasts);
+      meeting->come(rank, message, done);
+    });
+  }
+  [[nodiscard]] bool matches_by_order() const override { return meeting_->by_order(); }
+
+ private:
+  const std::shared_ptr<Meeting> meeting_;
+  const std::size_t rank_;
+  std::mt19937 random_;
+  SerialWorker worker_;
+};
+
+}  // namespace deft::testing_support
