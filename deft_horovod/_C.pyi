@@ -151,6 +151,7 @@ class Encoding:
     # chunk (none with a single owner).
     rest: torch.Tensor
     sum_rest: torch.Tensor
+    sum_rest_begin: int  # in `rest`: where the values of this rank's chunk begin
 
     def __init__(
         self,

@@ -62,7 +62,11 @@ def _encoded_link(
     """Knows the messages of a stream of this name."""
     encodings: dict[str, _C.Encoding] = {}
     for size_bytes in plan.sizes_bytes:
-        encoding = native.Encoding(wire_format, size_bytes // _ITEM_BYTES)
+        elements = size_bytes // _ITEM_BYTES
+        owners = native.encoding_owners(wire_format, elements, allowance.size)
+        mine = allowance.rank if owners > 1 else 0
+        encoding = native.Encoding(wire_format, elements, (), owners, mine)
         names = names_of(name, size_bytes, allowance.in_flight)
         encodings.update(dict.fromkeys(names, encoding))
-    return native.EncodedLink(link, allowance.size, 1.0 / allowance.size, encodings)
+    factor = 1.0 / allowance.size
+    return native.EncodedLink(link, allowance.size, allowance.rank, factor, encodings)

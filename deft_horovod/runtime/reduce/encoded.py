@@ -20,16 +20,24 @@ if TYPE_CHECKING:
     from deft_horovod import _C
 
 
-def encodings_of(plan: Plan) -> dict[int, _C.Encoding]:
-    """Of each bucket that travels in a wire format."""
+def encodings_of(plan: Plan, rank: int, size: int) -> dict[int, _C.Encoding]:
+    """Of each bucket that travels in a wire format between so many ranks."""
     members = contents(plan.slots, plan.buckets)
-    return {
-        index: native.Encoding(
-            bucket.format, bucket.end - bucket.begin, raw_ranges(plan, members, index)
-        )
-        for index, bucket in enumerate(plan.buckets)
-        if bucket.format != EXACT
-    }
+    found = {}
+    for index, bucket in enumerate(plan.buckets):
+        if bucket.format == EXACT:
+            continue
+        elements, raw = bucket.end - bucket.begin, raw_ranges(plan, members, index)
+        owners = native.encoding_owners(bucket.format, elements, size)
+        mine = rank if owners > 1 else 0
+        found[index] = native.Encoding(bucket.format, elements, raw, owners, mine)
+    return found
+
+
+def factor_of(reduction: Reduction) -> float:
+    """Of a sum of all ranks' values."""
+    size: int = reduction.process_set.size()
+    return 1.0 / size if reduction.op == stock.Average else 1.0
 
 
 def links_of(
@@ -41,8 +49,7 @@ def links_of(
 ) -> list[_C.Link]:
     """Those that the plan names, in its order. All generations of a bucket share an encoding: what
     rounding leaves of one goes into the next."""
-    size = reduction.process_set.size()
-    factor = 1.0 / size if reduction.op == stock.Average else 1.0
+    ranks, factor = reduction.process_set, factor_of(reduction)
     found = []
     for number, link in enumerate(plan.links):
         carried = {
@@ -52,7 +59,9 @@ def links_of(
             and (bucket := plan.generations[task.generation].bucket) in encodings
         }
         path = opened[link.name]
-        found.append(native.EncodedLink(path, size, factor, carried) if carried else path)
+        if carried:
+            path = native.EncodedLink(path, ranks.size(), ranks.rank(), factor, carried)
+        found.append(path)
     return found
 
 

@@ -39,7 +39,7 @@ class InFlight:
     memory: tuple[tuple[int, int, torch.Tensor], ...]  # (bucket, buffer, elements)
     void: tuple[tuple[int, int], ...]  # (generation, first step) that are to be thrown away
     scales: tuple[tuple[int, float], ...]  # (step, loss scale)
-    rests: Mapping[str, torch.Tensor] = field(default_factory=dict)  # by parameter
+    rests: Mapping[str, Mapping[str, torch.Tensor]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -107,7 +107,7 @@ class InFlight:
                 memory=tuple((int(b), int(k), elements) for b, k, elements in state["memory"]),
                 void=tuple((int(g), int(s)) for g, s in state["void"]),
                 scales=tuple((int(step), float(scale)) for step, scale in state["scales"]),
-                rests=dict(state.get("rests", {})),
+                rests=state.get("rests", {}),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise DeftError(

@@ -22,7 +22,7 @@ from deft_horovod.runtime.measure.step_clock import StepClock
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.ranks.waits import Waiter
-from deft_horovod.runtime.reduce.encoded import encodings_of, links_of
+from deft_horovod.runtime.reduce.encoded import encodings_of, factor_of, links_of
 from deft_horovod.runtime.reduce.merging import Merging, divide
 from deft_horovod.runtime.reduce.rests import Rests
 
@@ -134,10 +134,10 @@ class PlannedReducer:
         self._sent_before = sent or (Sent(),) * len(plan.links)
         self.dropped = 0  # generations that were thrown away
         self._records: deque[native.MessageRecord] = deque(maxlen=_KEPT_RECORDS)
-        encodings = encodings_of(plan)
-        self.rests = Rests() if rests is None else rests
-        self.rests.begin(plan, encodings)
         process_set = route.reduction.process_set
+        encodings = encodings_of(plan, process_set.rank(), process_set.size())
+        self.rests = Rests() if rests is None else rests
+        self.rests.begin(plan, encodings, factor_of(route.reduction))
         self.session = native.Session(
             native.Plan(plan.model_dump()),
             [member.tensor for member in members],

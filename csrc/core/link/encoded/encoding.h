@@ -34,6 +34,10 @@ class Encoding {
   // the own chunk: it is sent with the next ones.
   [[nodiscard]] std::span<float> rest() { return rest_; }
   [[nodiscard]] std::span<float> sum_rest() { return sum_rest_; }
+  // Where the rests of the values begin whose sums this rank owns.
+  [[nodiscard]] std::int64_t sum_rest_begin() const {
+    return chunks_[static_cast<std::size_t>(rank_)].rest;
+  }
 
   void encode(const float* values, std::byte* message);
   // The sum of the messages of all ranks, in the order of ranks, times the factor.

@@ -16,6 +16,8 @@ from deft_horovod.runtime.reduce.in_flight import KEY
 from tests.parallel.scripts.late_plans import Late, Make, adamw, plan_of, saved, sgd
 from tests.parallel.scripts.reporting import cases_in, run_cases
 from tests.parallel.scripts.training import (
+    CLASSES,
+    WIDTH,
     Data,
     assert_equal_models,
     equal_on_all_ranks,
@@ -30,11 +32,21 @@ FORMATS = ("f16", "bf16", "e4m3", "int8", "int4")
 SUMMED_IN_ORDER = 2  # ranks up to which every rank sums the messages of all
 
 
+def wide(seed: int = 0) -> nn.Module:
+    """With a matrix whose message is worth two stages where there are more than two ranks."""
+    torch.manual_seed(seed)
+    return nn.Sequential(
+        nn.Linear(WIDTH, 640), nn.Tanh(), nn.Linear(640, 640), nn.Tanh(), nn.Linear(640, CLASSES)
+    )
+
+
 class Job:
     """A model that trains with a plan in which all values travel in one format."""
 
-    def __init__(self, wire_format: Any, make: Make = sgd, **options: Any) -> None:
-        self.model, self.make, self.options = mlp(), make, options
+    def __init__(
+        self, wire_format: Any, make: Make = sgd, *, model: nn.Module | None = None, **options: Any
+    ) -> None:
+        self.model, self.make, self.options = model or mlp(), make, options
         plan = plan_of(self.model, [Late()] * 6, wire_format=wire_format)
         self.file = stock.broadcast_object(saved(plan), name="formats.plan")
         self.optimizer = self.wrap(self.model)
@@ -102,14 +114,18 @@ def case_the_trajectory_is_that_of_the_codec() -> None:
             assert job.optimizer.stats()["plans"] == 1
 
 
+def _padded(rest: torch.Tensor, elements: int) -> torch.Tensor:
+    return torch.cat([rest, torch.zeros(elements - len(rest))])
+
+
 def case_nothing_is_lost() -> None:
     """Over many steps: what was applied and what is left is what was produced."""
-    for wire_format in ("int8", "int4"):
-        job = Job(wire_format)
+    for wire_format, model, steps in (("int8", wide(), STEPS), ("int4", mlp(), MANY_STEPS)):
+        job = Job(wire_format, model=model)
         parameters = list(job.model.parameters())
         produced = [torch.zeros_like(p, dtype=torch.float64) for p in parameters]
         applied = [torch.zeros_like(p, dtype=torch.float64) for p in parameters]
-        for _ in range(MANY_STEPS):
+        for _ in range(steps):
             job.optimizer.zero_grad()
             loss_of(job.model, job.data.next()).backward()
             for i, p in enumerate(parameters):
@@ -121,8 +137,10 @@ def case_nothing_is_lost() -> None:
                 job.optimizer.step()
         rests = job.optimizer.state_dict()[KEY]["rests"]
         for i, (name, p) in enumerate(job.model.named_parameters()):
-            left = rests.get(name, torch.zeros(p.numel())).reshape(p.shape).double()
-            mine = produced[i] - left
+            nothing = torch.zeros(p.numel())
+            left = rests["values"].get(name, nothing)
+            left = left + stock.size() * _padded(rests["sums"].get(name, nothing), p.numel())
+            mine = produced[i] - left.reshape(p.shape).double()
             wanted = stock.allreduce(mine, name=f"lost.{wire_format}.{name}")
             assert torch.allclose(applied[i], wanted, rtol=0, atol=1e-4 * float(mine.abs().max()))
             assert left.abs().max() > 0
@@ -130,7 +148,7 @@ def case_nothing_is_lost() -> None:
 
 def case_replicas_stay_equal() -> None:
     for options in ({"op": stock.Sum}, {"gradient_predivide_factor": 2.0}):
-        job = Job("int8", **options)
+        job = Job("int8", model=wide(), **options)
         for _ in range(STEPS):
             job.step()
         assert equal_on_all_ranks(job.model.parameters()), f"the replicas differ, {options}"
@@ -144,10 +162,10 @@ def case_replicas_stay_equal() -> None:
 
 
 def case_resumed_training_goes_on_bit_for_bit() -> None:
-    job = Job("int4", adamw)
+    job = Job("int8", adamw, model=wide())
     for _ in range(STEPS):
         job.step()
-    model = mlp(seed=5)
+    model = wide(seed=5)
     optimizer = job.wrap(model)
     model.load_state_dict(copy.deepcopy(job.model.state_dict()))
     optimizer.load_state_dict(copy.deepcopy(job.optimizer.state_dict()))

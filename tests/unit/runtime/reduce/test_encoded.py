@@ -22,7 +22,7 @@ def reduction():
 @pytest.mark.parametrize(("wire_format", "encodes"), [("f32", False), ("int8", True)])
 def test_only_plans_with_formats_need_an_encoded_link(wire_format, encodes):
     plan = plan_of([700, 30], [False, True], [0.5], wire_format)
-    encodings = encodings_of(plan)
+    encodings = encodings_of(plan, 0, 2)
     assert sorted(encodings) == ([0, 1] if encodes else [])
     opened = {"horovod": open_link(reduction())}
     (link,) = links_of(plan, opened, "unit.encoded", reduction(), encodings)

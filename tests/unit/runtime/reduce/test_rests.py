@@ -1,20 +1,30 @@
 """Rests wander from plan to plan, whatever their buckets, and lose nothing."""
 
+import pytest
 import torch
 
 from deft_horovod.runtime.reduce.encoded import encodings_of
 from deft_horovod.runtime.reduce.rests import Rests
 from tests.unit.plan.test_formats import plan_of
 
-SIZES, EXACT = [700, 30, 501], [False, True, False]
+SIZES, EXACT = [70_000, 30, 501], [False, True, False]
+RANKS = 4
+FACTOR = 1 / RANKS
 
 
-def filled(plan, rests, seed=0):
-    encodings = encodings_of(plan)
-    rests.begin(plan, encodings)
-    draw = torch.Generator().manual_seed(seed)
-    for _, _, rest in rests._pieces():
-        rest.copy_(torch.randn(len(rest), generator=draw))
+def begun(plan, rests, rank=0):
+    encodings = encodings_of(plan, rank, RANKS)
+    rests.begin(plan, encodings, FACTOR)
+    return encodings
+
+
+def filled(plan, rests, rank=0):
+    """As if messages had been rounded."""
+    encodings = begun(plan, rests, rank)
+    draw = torch.Generator().manual_seed(rank)
+    for encoding in encodings.values():
+        for rest in (encoding.rest, encoding.sum_rest):
+            rest.copy_(torch.randint(-8, 8, rest.shape, generator=draw))
     return encodings
 
 
@@ -22,47 +32,60 @@ def equal(one, other):
     return one.keys() == other.keys() and all(torch.equal(one[k], other[k]) for k in one)
 
 
-def test_the_next_plan_goes_on_with_them():
+def total(rests):
+    """What all of it adds up to, by parameter, in the unit of gradients."""
+    state = rests.to_state()
+    sizes = {f"p{index}": size for index, size in enumerate(SIZES)}
+    found = {name: torch.zeros(size) for name, size in sizes.items()}
+    for name, values in state["values"].items():
+        found[name][: len(values)] += values
+    for name, sums in state["sums"].items():
+        found[name][: len(sums)] += sums / FACTOR
+    return found
+
+
+@pytest.mark.parametrize("rank", range(RANKS))
+def test_the_next_plan_goes_on_with_them(rank):
     rests = Rests()
-    filled(plan_of(SIZES, EXACT, [0.3, 0.5, 0.8], "int8"), rests)
-    before = rests.to_state()
-    assert {name: len(rest) for name, rest in before.items()} == {"p0": 700, "p2": 501}
+    filled(plan_of(SIZES, EXACT, [0.3, 0.5, 0.8], "int8"), rests, rank)
+    before = total(rests)
+    assert before["p0"].any()
+    assert before["p2"].any()
+    assert not before["p1"].any(), "it travels as it is"
     rests.end()
-    assert equal(rests.to_state(), before)
-    other = plan_of(SIZES, EXACT, [0.6], "int4")
-    encodings = encodings_of(other)
-    rests.begin(other, encodings)
-    assert equal(rests.to_state(), before)
-    held = sum(encoding.rest.square().sum() for encoding in encodings.values())
-    assert torch.isclose(held, sum(rest.square().sum() for rest in before.values()))
+    assert equal(total(rests), before)
+    encodings = begun(plan_of(SIZES, EXACT, [0.6], "int4"), rests, rank)
+    assert equal(total(rests), before)
+    assert any(encoding.rest.any() for encoding in encodings.values())
 
 
 def test_an_exact_plan_leaves_them_for_later():
     rests = Rests()
     filled(plan_of(SIZES, EXACT, [0.5], "int8"), rests)
-    before = rests.to_state()
+    before = total(rests)
     rests.end()
-    exact = plan_of(SIZES, EXACT, [0.5], "f32")
-    rests.begin(exact, encodings_of(exact))
+    begun(plan_of(SIZES, EXACT, [0.5], "f32"), rests)
     rests.end()
-    assert equal(rests.to_state(), before)
+    assert equal(total(rests), before)
 
 
-def test_a_checkpoint_gives_them_back():
+@pytest.mark.parametrize("rank", range(RANKS))
+def test_a_checkpoint_gives_them_back(rank):
     rests, other = Rests(), Rests()
     plan = plan_of(SIZES, EXACT, [0.3], "int8")
-    encodings = filled(plan, rests)
+    encodings = filled(plan, rests, rank)
     other.restore(rests.to_state())
-    again = encodings_of(plan)
-    other.begin(plan, again)
-    assert equal(other.to_state(), rests.to_state())
+    again = begun(plan, other, rank)
     for bucket, encoding in encodings.items():
         assert torch.equal(again[bucket].rest, encoding.rest)
+        assert torch.equal(again[bucket].sum_rest, encoding.sum_rest)
 
 
 def test_nothing_is_left_once_cleared():
     rests = Rests()
     encodings = filled(plan_of(SIZES, EXACT, [0.3], "int8"), rests)
     rests.clear()
-    assert rests.to_state() == {}
-    assert not any(encoding.rest.any() for encoding in encodings.values())
+    assert rests.to_state() == {"values": {}, "sums": {}}
+    for encoding in encodings.values():
+        assert not encoding.rest.any()
+        assert not encoding.sum_rest.any()
