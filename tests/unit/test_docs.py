@@ -149,6 +149,11 @@ def test_examples_of_policies_that_hide_communication_are_what_is_printed() -> N
         assert body in printed
 
 
+def test_example_of_wire_formats_is_what_is_printed() -> None:
+    printed = run_pure("formats.py").rstrip()
+    assert f"```text\n{printed}\n```" in (GUIDE / "wire-formats.md").read_text(encoding="utf-8")
+
+
 def test_example_of_the_preserver_is_what_is_printed() -> None:
     printed = run_pure("affordable.py").rstrip()
     assert f"```text\n{printed}\n```" in (INTERNALS / "preserver.md").read_text(encoding="utf-8")
@@ -315,7 +320,9 @@ def test_every_statistic_is_documented() -> None:
     link = SimpleNamespace(name="horovod")
     seen = SimpleNamespace(bytes=1, messages=1, busy_us=1)
     planned = SimpleNamespace(
-        plan=SimpleNamespace(hash=lambda: "0", links=[link], prediction=None),
+        plan=SimpleNamespace(
+            hash=lambda: "0", links=[link], prediction=None, buckets=(), arenas=(), slots=()
+        ),
         session=SimpleNamespace(buffer_bytes=1),
         sent=lambda: [seen],
         late=False,

@@ -1,0 +1,1 @@
+"""Models that really compute, on links that are slow."""
