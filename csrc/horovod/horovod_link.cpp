@@ -113,8 +113,12 @@ void HorovodLink::send(Message message, Completion done) {
   const std::string refusal = refusal_of(message);
   if (!refusal.empty()) return done({Outcome::kInvalid, refusal});
   const Entry entry = make_entry(message, allocator_);
-  const hvd::ReduceOp reduce_op =
-      options_.reduction == Reduction::kAverage ? hvd::ReduceOp::AVERAGE : hvd::ReduceOp::SUM;
+  const bool scales = is_floating(message.dtype);
+  const double prescale = scales ? options_.prescale : 1.0;
+  const double postscale = scales ? options_.postscale : 1.0;
+  const hvd::ReduceOp reduce_op = scales && options_.reduction == Reduction::kAverage
+                                      ? hvd::ReduceOp::AVERAGE
+                                      : hvd::ReduceOp::SUM;
   // Runs on Horovod's background thread: no GIL, no blocking.
   const hvd::StatusCallback callback =
       [done, said = std::make_shared<std::atomic<bool>>(false)](const hvd::Status& status) {
@@ -125,14 +129,14 @@ void HorovodLink::send(Message message, Completion done) {
   hvd::Status status;
   switch (message.op) {
     case Op::kAllReduce:
-      status = hvd::EnqueueTensorAllreduce(
-          entry.context, entry.input, entry.output, entry.events, message.name, message.device,
-          callback, reduce_op, options_.prescale / factor, options_.postscale * factor, set);
+      status = hvd::EnqueueTensorAllreduce(entry.context, entry.input, entry.output, entry.events,
+                                           message.name, message.device, callback, reduce_op,
+                                           prescale / factor, postscale * factor, set);
       break;
     case Op::kReduceScatter:
-      status = hvd::EnqueueTensorReducescatter(
-          entry.context, entry.input, entry.output, entry.events, message.name, message.device,
-          callback, reduce_op, set, options_.prescale, options_.postscale);
+      status = hvd::EnqueueTensorReducescatter(entry.context, entry.input, entry.output,
+                                               entry.events, message.name, message.device, callback,
+                                               reduce_op, set, prescale, postscale);
       break;
     case Op::kAllGather:
       status = hvd::EnqueueTensorAllgather(entry.context, entry.input, entry.events, message.name,

@@ -15,6 +15,7 @@ The same rounds have ways to exchange the bytes of int8 alone, without encoding:
   pieces           all-gathers of 512 KiB each, handed over at once
   all-to-all       of two ranks: each sends the other what it has
   reduce-scatter   of two ranks: each adds zeros to what the other has
+  sum              of two ranks: an all-reduce modulo 256, less what this rank has
   two stages       an all-to-all of a chunk for each rank, and an all-gather of chunks
 """
 
@@ -149,6 +150,11 @@ def exchanges(elements: int, size: int, rank: int) -> dict[str, Callable[[], Non
         both.chunk(2)[1 - rank].copy_(mine.view(torch.int64))
         arrived(link.send(f"add.{count}", "reduce_scatter", both, of_other), "reduce-scatter")
 
+    def add_up() -> None:
+        other = every[:count]
+        arrived(link.send(f"sum.{count}", "all_reduce", mine, other), "sum")
+        other.sub_(mine)
+
     def two_stages() -> None:
         of_all = [chunks[rank]] * size
         first = link.send(f"chunks.{count}", "all_to_all", mine, received, 0, chunks, of_all)
@@ -158,7 +164,7 @@ def exchanges(elements: int, size: int, rank: int) -> dict[str, Callable[[], Non
 
     found = {"all-gather": gather, "pieces": pieces}
     if size == 2:
-        found |= {"all-to-all": swap, "reduce-scatter": add_zeros}
+        found |= {"all-to-all": swap, "reduce-scatter": add_zeros, "sum": add_up}
     return {**found, "two stages": two_stages}
 
 
@@ -265,8 +271,9 @@ def main(arguments: list[str]) -> int:
     try:
         for hosts in options.hosts:
             with cluster.standing(hosts, options.rate), tempfile.TemporaryDirectory() as folder:
-                said += table(hosts, run(options, hosts, Path(folder)))
-            print(*said[-1:], sep="\n", flush=True)
+                rows = table(hosts, run(options, hosts, Path(folder)))
+            print(*rows, sep="\n", flush=True)
+            said += rows
     except (bench.BenchError, cluster.ClusterError) as error:
         print(f"scripts.benchmarks.encoded: {error}", file=sys.stderr)
         return cluster.CANNOT

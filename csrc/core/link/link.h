@@ -23,6 +23,7 @@ class ReadySignal {
 struct Message {
   std::string name;  // stable over steps: Horovod caches responses by name
   Op op = Op::kAllReduce;
+  // Integers are summed, modulo 2^bits, even by a link that scales or averages all else.
   DType dtype = DType::kFloat32;
   const void* input = nullptr;
   std::int64_t input_elements = 0;

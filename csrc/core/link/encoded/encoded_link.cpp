@@ -124,6 +124,7 @@ class EncodedLink::Carrier : public std::enable_shared_from_this<Carrier> {
   void land(const FlightPointer& flight, const LinkStatus& status) {
     if (status.ok()) {
       const float factor = flight->encoding->owners() > 1 ? 1.0F : factor_;
+      flight->exchange.separate();
       flight->encoding->sum(flight->exchange.messages(), factor,
                             static_cast<float*>(flight->message.output));
     }

@@ -17,13 +17,6 @@ std::vector<std::int64_t> same_for_all(std::int64_t bytes, Place place) {
   return std::vector<std::int64_t>(static_cast<std::size_t>(place.size), bytes);
 }
 
-// Two ranks that only send each other what they have.
-std::vector<std::int64_t> only_the_other(std::int64_t bytes, Place place) {
-  std::vector<std::int64_t> of_ranks = same_for_all(bytes, place);
-  of_ranks[static_cast<std::size_t>(place.rank)] = 0;
-  return of_ranks;
-}
-
 }  // namespace
 
 std::int32_t owners_for(std::int64_t bytes, std::int32_t ranks) {
@@ -49,6 +42,10 @@ std::byte* Exchange::message() const {
 }
 
 std::byte* Exchange::chunks() const { return bytes_at(buffer_, bytes_); }
+
+bool Exchange::is_pair() const { return chunk_bytes_.size() == 1 && place_.size == 2; }
+
+std::byte* Exchange::of_other() const { return bytes_at(buffer_, bytes_ * (1 - place_.rank)); }
 
 std::vector<const std::byte*> Exchange::messages() const {
   if (chunk_bytes_.size() > 1) return {bytes_at(buffer_, 0)};
@@ -80,16 +77,25 @@ Message Exchange::first(const Message& message) const {
     travelling.from_ranks = same_for_all(own, place_);
     return travelling;
   }
-  if (place_.size == 2) {
-    Message travelling = bytes_for(message, Op::kAllToAll);
-    travelling.output = bytes_at(buffer_, bytes_ * (1 - place_.rank));
+  if (is_pair()) {
+    Message travelling = bytes_for(message, Op::kAllReduce);
+    travelling.output = of_other();
     travelling.output_elements = bytes_;
-    travelling.to_ranks = travelling.from_ranks = only_the_other(bytes_, place_);
     return travelling;
   }
   Message travelling = bytes_for(message, Op::kAllGather);
   travelling.output_elements = bytes_ * place_.size;
   return travelling;
+}
+
+void Exchange::separate() const {
+  if (!is_pair()) return;
+  const std::byte* const own = message();
+  std::byte* const other = of_other();
+  for (std::int64_t i = 0; i < bytes_; ++i) {
+    other[i] = static_cast<std::byte>(static_cast<std::uint8_t>(other[i]) -
+                                      static_cast<std::uint8_t>(own[i]));
+  }
 }
 
 Message Exchange::second(const Message& message) const {

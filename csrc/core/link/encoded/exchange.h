@@ -1,6 +1,9 @@
 // How encoded bytes travel between ranks: the messages of an exchange, and where their bytes lie in
 // one buffer.
 //
+// Two ranks add up their bytes, modulo 256, and each takes its own off again: an all-reduce moves
+// as much as an exchange of both would, and in Gloo it is the one that sends and receives at once.
+//
 // With one owner the buffer has the messages of all ranks, in the order of ranks. With several it
 // has the own message and, behind it, what others sent of the own chunk; then the encoded sums of
 // the own chunk begin there, and those of all chunks take the place of the message.
@@ -40,8 +43,12 @@ class Exchange {
   // What travels for a message: its first stage, and with several owners the second.
   [[nodiscard]] Message first(const Message& message) const;
   [[nodiscard]] Message second(const Message& message) const;
+  // Once the only stage has arrived: between two ranks, the sum becomes the other's message.
+  void separate() const;
 
  private:
+  [[nodiscard]] bool is_pair() const;
+  [[nodiscard]] std::byte* of_other() const;
   [[nodiscard]] Message bytes_for(const Message& message, Op op) const;
 
   std::int64_t bytes_;  // of an encoded message

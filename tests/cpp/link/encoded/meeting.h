@@ -96,6 +96,14 @@ class Meeting {
     return static_cast<std::size_t>(elements * bytes_of(message.dtype));
   }
 
+  // Modulo 256, into memory that is nobody's input. Of floats nothing arrives.
+  static void add(char* out, const char* in, std::size_t length, bool first) {
+    for (std::size_t i = 0; i < length; ++i) {
+      const int before = first ? 0 : out[i];
+      out[i] = static_cast<char>(before + in[i]);
+    }
+  }
+
   static void deliver(const std::vector<Came>& all) {
     for (std::size_t to = 0; to < all.size(); ++to) {
       const Message& into = all[to].message;
@@ -109,7 +117,11 @@ class Meeting {
           length = bytes(source, source.to_ranks[to]);
         }
         if (!into.from_ranks.empty() && length != bytes(into, into.from_ranks[from])) std::abort();
-        if (into.op != Op::kAllReduce && out != in) std::memcpy(out, in, length);
+        if (into.op == Op::kAllReduce) {
+          add(out, in, into.dtype == DType::kUInt8 ? length : 0, from == 0);
+          continue;
+        }
+        if (out != in) std::memcpy(out, in, length);
         out += length;
       }
     }
