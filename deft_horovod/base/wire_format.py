@@ -16,7 +16,7 @@ _SCALE_BYTES: Final = 4
 
 
 @dataclass(frozen=True)
-class _Layout:
+class _Bits:
     """How a range of values is encoded."""
 
     block: int  # values that share a scale; 0: there are no scales
@@ -25,14 +25,14 @@ class _Layout:
     error: float
 
 
-_LAYOUTS: Final[Mapping[WireFormat, _Layout]] = MappingProxyType(
+_LAYOUTS: Final[Mapping[WireFormat, _Bits]] = MappingProxyType(
     {
-        "f32": _Layout(0, 32, 0.0),
-        "f16": _Layout(0, 16, 2.1e-4),
-        "bf16": _Layout(0, 16, 1.7e-3),
-        "e4m3": _Layout(256, 8, 2.6e-2),
-        "int8": _Layout(256, 8, 6.6e-3),
-        "int4": _Layout(64, 4, 0.11),
+        "f32": _Bits(0, 32, 0.0),
+        "f16": _Bits(0, 16, 2.1e-4),
+        "bf16": _Bits(0, 16, 1.7e-3),
+        "e4m3": _Bits(256, 8, 2.6e-2),
+        "int8": _Bits(256, 8, 6.6e-3),
+        "int4": _Bits(64, 4, 0.11),
     }
 )
 

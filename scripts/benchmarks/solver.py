@@ -77,8 +77,8 @@ def measure(options: argparse.Namespace, load: float) -> Row:
         "greedy_s": chosen - began,
         "order_s": ended - searched,
         "exposed": best.exposed_us / STEP_US,
-        "greedy_staleness": start.staleness / total,
-        "staleness": best.staleness / total,
+        "greedy_staleness": start.harm / total,
+        "staleness": best.harm / total,
         "status": best.status,
     }
 

@@ -33,7 +33,8 @@ class Block(nn.Module):
         q, k, v = (part.view(shape).transpose(1, 2) for part in parts)
         mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.merge(mixed.transpose(1, 2).reshape(x.shape))
-        return x + self.narrow(F.gelu(self.wide(self.between(x))))
+        deeper: torch.Tensor = self.narrow(F.gelu(self.wide(self.between(x))))
+        return x + deeper
 
 
 class Gpt(nn.Module):

@@ -13,6 +13,7 @@ import horovod.torch as stock
 import torch
 
 import deft_horovod.torch as hvd
+from deft_horovod.runtime.wrapper import DistributedOptimizer
 from scripts.benchmarks.real_models.gpt import Gpt, batches, loss_of, windows_of
 
 # What each arm is made with; None: stock Horovod.
@@ -51,7 +52,7 @@ class Arm:
 
     def stats(self) -> dict[str, Any]:
         """Of ours."""
-        ours = isinstance(self.optimizer, hvd.DeftOptimizer)
+        ours = isinstance(self.optimizer, DistributedOptimizer)
         return self.optimizer.stats() if ours else {}
 
 

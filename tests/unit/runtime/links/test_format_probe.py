@@ -1,0 +1,42 @@
+"""What is measured in which format; tests/parallel has the real link."""
+
+from deft_horovod.profile import LinkCost, LinkProfile
+from deft_horovod.runtime.links import format_probe
+from deft_horovod.runtime.links.message_stream import Allowance
+from tests.unit.support.solo import Solo
+
+PROFILES = (
+    LinkProfile(name="horovod", cost=LinkCost(alpha_us=900.0, beta_us_per_byte=0.01)),
+    LinkProfile(name="second", cost=LinkCost(alpha_us=500.0, beta_us_per_byte=0.05)),
+)
+LINKS = dict.fromkeys(["horovod", "second"])
+
+
+def test_alone_or_without_formats_nothing_is_measured():
+    for size, formats in ((1, ("int8",)), (2, ())):
+        allowance = Allowance(size=size)
+        found = format_probe.probe_formats(Solo(), LINKS, "unit", allowance, PROFILES, formats)
+        assert found == PROFILES
+
+
+def test_each_link_is_measured_in_each_format(monkeypatch):
+    streams = []
+
+    def measured(agreement, stream, plan, allowance):
+        streams.append(stream)
+        assert allowance.budget_s == 1.0
+        return plan.sizes_bytes
+
+    def agreed(agreement, samples):
+        costs = [LinkCost(alpha_us=float(i), beta_us_per_byte=0.001) for i in range(len(samples))]
+        return [type("Fit", (), {"cost": cost}) for cost in costs]
+
+    monkeypatch.setattr(format_probe, "measure", measured)
+    monkeypatch.setattr(format_probe, "agree", agreed)
+    monkeypatch.setattr(format_probe, "_encoded_link", lambda *of: of)
+    allowance = Allowance(size=2, budget_s=2.0, largest_bytes=1 << 20)
+    found = format_probe.probe_formats(Solo(), LINKS, "unit", allowance, PROFILES, ("f16", "int8"))
+    assert len(streams) == 4
+    told = [[(one.format, one.cost.alpha_us) for one in link.formats] for link in found]
+    assert told == [[("f16", 0.0), ("int8", 1.0)], [("f16", 2.0), ("int8", 3.0)]]
+    assert [link.cost for link in found] == [link.cost for link in PROFILES]
