@@ -18,10 +18,6 @@ std::int64_t bytes_of(DType dtype) {
   return 0;
 }
 
-bool is_floating(DType dtype) {
-  return dtype == DType::kFloat16 || dtype == DType::kFloat32 || dtype == DType::kFloat64;
-}
-
 const char* name_of(Op op) {
   switch (op) {
     case Op::kAllReduce:

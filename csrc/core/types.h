@@ -37,7 +37,6 @@ struct LinkStatus {
 };
 
 [[nodiscard]] std::int64_t bytes_of(DType dtype);
-[[nodiscard]] bool is_floating(DType dtype);
 [[nodiscard]] const char* name_of(Op op);
 [[nodiscard]] const char* name_of(Stage stage);
 

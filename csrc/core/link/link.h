@@ -23,7 +23,7 @@ class ReadySignal {
 struct Message {
   std::string name;  // stable over steps: Horovod caches responses by name
   Op op = Op::kAllReduce;
-  // Integers are summed, modulo 2^bits, even by a link that scales or averages all else.
+  // kUInt8 is codes: summed, modulo 256, even by a link that scales or averages all else.
   DType dtype = DType::kFloat32;
   const void* input = nullptr;
   std::int64_t input_elements = 0;

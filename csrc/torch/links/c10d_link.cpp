@@ -67,6 +67,10 @@ std::int64_t sum_of(const Counts& counts) {
   return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
 }
 
+bool is_floating(DType dtype) {
+  return dtype == DType::kFloat16 || dtype == DType::kFloat32 || dtype == DType::kFloat64;
+}
+
 void finish(const c10::intrusive_ptr<c10d::Work>& work) {
   TORCH_CHECK(work->wait(), "the message was given up");
 }
@@ -133,6 +137,10 @@ std::string C10dLink::Carrier::refusal(const Message& message) const {
     return "was given " + std::to_string(message.input_elements) +
            " elements to send and room for " + std::to_string(message.output_elements) +
            "; both have to be the same";
+  }
+  if (message.op == Op::kAllReduce && message.dtype != DType::kUInt8 &&
+      !is_floating(message.dtype)) {
+    return "reduces float16, float32, float64 and codes (uint8) only";
   }
   const auto& ranks = options_.ranks;
   if (message.op == Op::kBroadcast &&
@@ -222,7 +230,7 @@ void C10dLink::Carrier::dispatch(const Message& message) {
 void C10dLink::Carrier::all_reduce(const Message& message) {
   std::vector<at::Tensor> output = {view_of(message.output, message.output_elements, message)};
   copy_into(output[0], view_of(message.input, message.input_elements, message));
-  if (!is_floating(message.dtype)) return finish(group_->allreduce(output));
+  if (message.dtype == DType::kUInt8) return finish(group_->allreduce(output));
   scale_by(output[0], options_.prescale);
   finish(group_->allreduce(output));
   const bool average = options_.reduction == Reduction::kAverage;

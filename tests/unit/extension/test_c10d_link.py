@@ -177,6 +177,31 @@ def test_whole_numbers_are_refused_where_they_would_be_averaged():
     assert end(tickets) == ["", ""]
 
 
+def test_codes_are_summed_modulo_256_by_a_link_that_averages():
+    made, codes = links(), torch.arange(256, dtype=torch.uint8)
+    outs = [torch.empty_like(codes) for _ in made]
+    tickets = [link.send("m", "all_reduce", codes, o) for link, o in zip(made, outs, strict=True)]
+    assert end(tickets) == ["", ""]
+    for out in outs:
+        assert torch.equal(out, codes + codes)
+
+
+@pytest.mark.parametrize(
+    ("op", "to_ranks", "from_ranks"),
+    [
+        ("all_to_all", (1, 1, 1), (2, 1)),  # of three ranks
+        ("all_to_all", (2, 2), (2, 1)),  # four elements of three
+        ("all_to_all", (2, 1), (1, 1)),  # room for three
+        ("all_to_all", (2, 1), (1, 2)),  # rank 0 keeps two of its own, and expects one
+        ("all_gather", (), (2, 1)),  # rank 0 brings three
+    ],
+)
+def test_parts_that_do_not_add_up_are_refused(op, to_ranks, from_ranks):
+    first, _ = links()
+    ticket = first.send("m", op, torch.ones(3), torch.ones(3), 0, to_ranks, from_ranks)
+    assert "which add up" in ticket.wait(WAIT_S)
+
+
 def test_ranks_and_group_have_to_agree():
     (group,) = groups(1)
     with pytest.raises(RuntimeError, match="1 processes was given 2 ranks"):

@@ -7,7 +7,7 @@ namespace deft {
 namespace {
 
 // What a second stage costs, as bytes of a link.
-constexpr std::int64_t kStageBytes = 128 * 1024;
+constexpr std::int64_t kStageBytes = 131'072;
 
 std::byte* bytes_at(const BufferPool::Buffer& buffer, std::int64_t offset) {
   return reinterpret_cast<std::byte*>(buffer.at(offset));
@@ -20,9 +20,8 @@ std::vector<std::int64_t> same_for_all(std::int64_t bytes, Place place) {
 }  // namespace
 
 std::int32_t owners_for(std::int64_t bytes, std::int32_t ranks) {
-  const std::int64_t in_one = (ranks - 1) * bytes;
-  const std::int64_t in_two = 2 * (ranks - 1) * bytes / ranks + kStageBytes;
-  return in_two < in_one ? ranks : 1;
+  const std::int64_t in_one = bytes * (ranks - 1);
+  return 2 * in_one / ranks + kStageBytes < in_one ? ranks : 1;
 }
 
 Exchange::Exchange(const Encoding& encoding, Place place, BufferPool::Buffer buffer)
@@ -50,6 +49,7 @@ std::byte* Exchange::of_other() const { return bytes_at(buffer_, bytes_ * (1 - p
 std::vector<const std::byte*> Exchange::messages() const {
   if (chunk_bytes_.size() > 1) return {bytes_at(buffer_, 0)};
   std::vector<const std::byte*> all;
+  all.reserve(static_cast<std::size_t>(place_.size));
   for (std::int32_t rank = 0; rank < place_.size; ++rank) {
     all.push_back(bytes_at(buffer_, bytes_ * rank));
   }

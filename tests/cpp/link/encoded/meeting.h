@@ -72,6 +72,11 @@ class Meeting {
       here_.erase(place);
       const auto failing = failures.find(all[0].message.name);
       if (failing != failures.end()) status = failing->second;
+      for (const Came& each : all) {
+        if (each.message.name != all[0].message.name) {
+          status = {Outcome::kInvalid, each.message.name + " met " + all[0].message.name};
+        }
+      }
     }
     if (status.ok()) deliver(all);
     for (Came& to : all) to.done(status);

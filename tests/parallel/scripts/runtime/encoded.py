@@ -164,6 +164,26 @@ def case_what_is_not_finite_arrives_on_all_ranks() -> None:
         assert torch.isfinite(out[256:]).all()
 
 
+def case_a_rank_in_join() -> None:
+    """Two ranks: it gives zeros, as to all all-reduces. More: Horovod refuses new names. (One that
+    it has in its cache ends the process of the rank that waits, with stock Horovod's own calls,
+    too.)"""
+    size, last = stock.size(), stock.size() - 1
+    if stock.rank() != last:
+        for owners in sorted({1, size}) if size > 2 else [1]:
+            mine = stock.rank() if owners > 1 else 0
+            encoding, name = native.Encoding("int8", 1000, (), owners, mine), f"joined.{owners}"
+            out = torch.full((1000,), 2.0)
+            link = _link({name: encoding}, range(size))
+            reason = link.send(name, "all_reduce", out, out).wait(_WAIT_S)
+            if size == 2:
+                assert reason == ""
+                assert torch.equal(out, torch.ones(1000))
+            else:
+                assert "not supported with Join" in reason, reason
+    stock.join()
+
+
 def main() -> None:
     size = int(os.environ["HOROVOD_SIZE"])
     sets = [stock.ProcessSet([0]), stock.ProcessSet(list(range(1, size)))]
