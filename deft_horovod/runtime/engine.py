@@ -191,7 +191,7 @@ class Engine:
     def depart(self) -> None:
         """This rank goes into ``join()``."""
         if self.planned is not None:
-            refuse_join(self.planned.plan)
+            refuse_join(self.planned.plan, self.brief.reduction.process_set.size())
         self.open_gates()
         if late := self._installed.late:
             self.dropped += updates.depart(late, self._inner, self.scales)

@@ -151,4 +151,5 @@ def may_become_late(brief: Brief) -> bool:
     left = brief.policy.name == "auto" and brief.purpose == "train" and config.max_delay is None
     # hvd.join() is refused where late updates use a second link.
     told = bool(config.plan_file or config.second_interface)
+    told = told or config.accuracy in ("exact", "fast")  # never late, or late from the beginning
     return left and not told and bool(budget("auto", config))

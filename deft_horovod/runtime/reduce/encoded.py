@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import horovod.torch as stock
 
@@ -18,6 +18,9 @@ from deft_horovod.runtime.ranks.reduction import Reduction
 
 if TYPE_CHECKING:
     from deft_horovod import _C
+
+
+_SUMMED: Final = 2  # ranks between which encoded messages are sums (docs/internals/encoded-link.md)
 
 
 def encodings_of(plan: Plan, rank: int, size: int) -> dict[int, _C.Encoding]:
@@ -65,10 +68,10 @@ def links_of(
     return found
 
 
-def refuse_join(plan: Plan) -> None:
-    """Horovod fills in zeros for a rank that has left in sums alone, and encoded messages are
-    gathered."""
-    if is_encoded(plan):
+def refuse_join(plan: Plan, ranks: int) -> None:
+    """Horovod fills in zeros for a rank that has left in sums alone. Between two ranks encoded
+    messages are sums, between more they are gathered."""
+    if is_encoded(plan) and ranks > _SUMMED:
         raise NotSupportedError(
             explain(
                 "hvd.join() while gradients travel in wire formats",

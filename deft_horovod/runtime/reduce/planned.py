@@ -14,6 +14,7 @@ import torch
 
 from deft_horovod.errors import NotSupportedError, explain
 from deft_horovod.plan import Plan
+from deft_horovod.plan.formats import is_encoded
 from deft_horovod.profile import LinkCost
 from deft_horovod.profile.link_cost import Sample, fit_link
 from deft_horovod.runtime.extension import native
@@ -212,8 +213,11 @@ class PlannedReducer:
         return taken
 
     def link_cost(self) -> LinkCost | None:
-        """What the messages since the last look say of the link; None: too little."""
+        """What the messages since the last look say of the link; None: too little, as where some
+        of them had fewer bytes than their values."""
         records = self.take_records()
+        if is_encoded(self.plan):
+            return None
         return fit_link([Sample(r.bytes, r.sent_us, r.done_us) for r in records])
 
     def tensors_by_rate(self, dues: Iterable[native.Due]) -> dict[int, list[torch.Tensor]]:

@@ -19,7 +19,7 @@ from tests.unit.support.boundaries import boundary
 from tests.unit.support.solo import Solo, as_ranks
 
 
-def task_of(policy="auto", purpose="train", **options):
+def brief_of(policy="auto", purpose="train", **options):
     return Brief(policies.get(policy), Config(**options), reduction_of(2), None, purpose)
 
 
@@ -47,7 +47,7 @@ class Training:
         self.ranks = ranks
         reduction = SimpleNamespace(process_set=SimpleNamespace(size=lambda: self.ranks))
         self.watch = RateWatch(
-            self.optimizer, replace(task_of(), reduction=reduction), LossScales()
+            self.optimizer, replace(brief_of(), reduction=reduction), LossScales()
         )
         self.agreement = agreement or Solo()
         self.asked = 0
@@ -135,7 +135,7 @@ def test_a_rank_that_came_later_goes_along():
     """It has not seen the highest rate; in an elastic job that may be."""
 
     def rank(agreement):
-        watch = RateWatch(optimizer_of(1.0), task_of(), LossScales())
+        watch = RateWatch(optimizer_of(1.0), brief_of(), LossScales())
         if agreement.deciding:
             step_of(watch, late=False)
         watch._inner.param_groups[0]["lr"] = 0.4
@@ -149,7 +149,7 @@ def test_a_rank_that_came_later_goes_along():
 
 def test_one_that_can_not_predict_keeps_all_exact():
     def rank(agreement):
-        watch = RateWatch(optimizer_of(1.0), task_of(), LossScales())
+        watch = RateWatch(optimizer_of(1.0), brief_of(), LossScales())
         step_of(watch, late=False)
         watch._inner.param_groups[0]["lr"] = 0.4
         assert step_of(watch, late=False)
@@ -162,7 +162,7 @@ def test_one_that_can_not_predict_keeps_all_exact():
 
 def test_with_a_loss_scaler_nobody_asks():
     scales = LossScales()
-    watch = RateWatch(optimizer_of(1.0), task_of(), scales)
+    watch = RateWatch(optimizer_of(1.0), brief_of(), scales)
     step_of(watch, late=False)
     watch._inner.param_groups[0]["lr"] = 0.4
     assert step_of(watch, late=False)
@@ -225,14 +225,16 @@ def test_whoever_agrees_does_not_ask_again(rates):
 @pytest.mark.parametrize(
     "brief",
     [
-        task_of("least_stale"),
-        task_of("stock"),
-        task_of(purpose="profile"),
-        task_of(max_delay=0),
-        task_of(max_delay=1),
-        task_of(accuracy_budget=0.0),
-        task_of(plan_file="plan.json"),
-        task_of(second_interface="eth1"),
+        brief_of("least_stale"),
+        brief_of("stock"),
+        brief_of(purpose="profile"),
+        brief_of(accuracy="exact"),
+        brief_of(accuracy="fast"),
+        brief_of(max_delay=0),
+        brief_of(max_delay=1),
+        brief_of(accuracy_budget=0.0),
+        brief_of(plan_file="plan.json"),
+        brief_of(second_interface="eth1"),
     ],
 )
 def test_nobody_is_overruled(brief):
