@@ -3,6 +3,7 @@ import json
 import pytest
 
 from deft_horovod.plan import Plan
+from deft_horovod.profile import FormatCost, LinkCost
 from tests.unit.support.example import fails, saved, succeeds
 
 
@@ -86,3 +87,14 @@ def test_mistakes_are_told(tmp_path):
     assert "--max-delay" in fails(2, "plan", path, "--max-delay", "-1")
     assert "max_delay forbids it" in fails(1, "plan", path, "--policy", "deft", "--max-delay", 0)
     assert "two ranks or more" in fails(1, "plan", saved(tmp_path, links=()))
+
+
+def test_fewer_bits_are_planned_where_the_profile_knows_what_they_cost(tmp_path):
+    slow = LinkCost(alpha_us=1_500.0, beta_us_per_byte=0.0012)
+    name = saved(tmp_path, formats=(FormatCost(format="int8", cost=slow),))
+    exact = succeeds("plan", name)
+    equal = succeeds("plan", name, "--accuracy", "equal")
+    assert "wire formats" not in exact.stdout
+    assert "as int8" in equal.stdout
+    refused = fails(1, "plan", name, "--accuracy", "exact", "--max-delay", "1")
+    assert "contradict each other" in refused

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deft_horovod.errors import ConfigError, NotSupportedError
-from deft_horovod.profile import LinkCost, LinkProfile, Profile
+from deft_horovod.profile import FormatCost, LinkCost, LinkProfile, Profile
 from deft_horovod.simulate.cluster import Cluster, on_cluster, ring_volume
 from deft_horovod.solver.messages.blocks import ASSUMED_COST
 
@@ -86,3 +86,15 @@ def test_fewer_ranks_never_cost_more(measured, ranks, alpha, latency):
     assert 0.0 <= there.alpha_us <= more.alpha_us
     assert 0.0 < there.beta_us_per_byte < more.beta_us_per_byte <= 0.02 + 1e-12
     assert (there.alpha_us >= alpha) == (ranks >= measured) or latency * alpha < 1e-6
+
+
+def test_formats_take_fewer_bytes_on_any_link_and_their_codec_stays_as_slow():
+    quick = FormatCost(format="int8", cost=LinkCost(alpha_us=1_200.0, beta_us_per_byte=0.004))
+    link = LinkProfile(name="horovod", cost=COST, formats=(quick,))
+    (on_more,) = on_cluster(profile(2, (link,)), Cluster(4, latency_us=0.0)).links
+    assert on_more.cost_in("int8").beta_us_per_byte == pytest.approx(0.006)
+    (tenfold,) = on_cluster(profile(2, (link,)), Cluster(2, 8e9, 0.0)).links
+    share = (1 + 1 / 64) / 4  # a byte for each value, and a scale for 256
+    codec = 0.004 - share * COST.beta_us_per_byte
+    assert tenfold.cost_in("int8").beta_us_per_byte == pytest.approx(share * 0.001 + codec)
+    assert tenfold.cost_in("int4") is None

@@ -18,7 +18,7 @@ SLOW = LinkCost(alpha_us=2_000.0, beta_us_per_byte=0.008)
 BLOCKS = 4
 
 
-def profile(*, links=("horovod",), size=4) -> Profile:
+def profile(*, links=("horovod",), size=4, formats=()) -> Profile:
     """An embedding, blocks of two tensors each, and a parameter that no module owns."""
     names = ["embedding.weight"]
     shapes: list[tuple[int, ...]] = [(4_000, 1_000)]
@@ -50,7 +50,8 @@ def profile(*, links=("horovod",), size=4) -> Profile:
         steps=10,
         size=size,
         links=tuple(
-            LinkProfile(name=name, cost=costs[name], busy_cost=costs[name]) for name in links
+            LinkProfile(name=name, cost=costs[name], busy_cost=costs[name], formats=formats)
+            for name in links
         ),
         tensors=tuple(
             Tensor(name=name, shape=shape, dtype="float32")
