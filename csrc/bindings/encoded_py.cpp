@@ -25,9 +25,9 @@ std::shared_ptr<Encoding> make_encoding(const std::string& format, std::int64_t 
 }
 
 // Its memory, which lives as long as the tensor.
-template <std::span<float> (Encoding::*part)()>
+template <std::span<float> (Encoding::*Part)()>
 at::Tensor rest_of(const std::shared_ptr<Encoding>& encoding) {
-  const std::span<float> rest = ((*encoding).*part)();
+  const std::span<float> rest = ((*encoding).*Part)();
   return at::from_blob(
       rest.data(), {static_cast<std::int64_t>(rest.size())}, [encoding](void*) {}, at::kFloat);
 }

@@ -89,7 +89,7 @@ hvd::Status BufferContext::AllocateOutput(int output_index, hvd::TensorShape sha
                                           std::shared_ptr<hvd::Tensor>* tensor,
                                           std::shared_ptr<hvd::ReadyEvent>* event) {
   if (output_index == 0) return AllocateOutput(std::move(shape), tensor, event);
-  auto splits =
+  const auto splits =
       std::make_shared<std::vector<std::int32_t>>(static_cast<std::size_t>(shape.num_elements()));
   *tensor = std::make_shared<FlatTensor>(splits->data(), shape.num_elements(), hvd::HOROVOD_INT32,
                                          splits);
