@@ -39,6 +39,7 @@ NEEDS_NO_CLUSTER = {
     *(
         "affordable.py",
         "deft.py",
+        "formats.py",
         "hide.py",
         "plans.py",
         "predict.py",

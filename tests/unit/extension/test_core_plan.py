@@ -81,7 +81,7 @@ def test_both_sides_draw_the_same_line(plan, changes, pick):
 
 def _good():
     fields = {
-        "version": 1,
+        "version": 2,
         "policy": "hand-made",
         "period": 1,
         "buffers": 1,
