@@ -151,6 +151,7 @@ class Encoding:
     # chunk (none with a single owner).
     rest: torch.Tensor
     sum_rest: torch.Tensor
+    error: float  # of the latest message, relative to its values; below 0: not known
     sum_rest_begin: int  # in `rest`: where the values of this rank's chunk begin
 
     def __init__(

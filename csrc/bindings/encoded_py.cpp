@@ -50,6 +50,7 @@ void bind_encoded(py::module_& module) {
       .def_property_readonly("owners", &Encoding::owners)
       .def_property_readonly("rest", &rest_of<&Encoding::rest>)
       .def_property_readonly("sum_rest", &rest_of<&Encoding::sum_rest>)
+      .def_property_readonly("error", &Encoding::error)
       .def_property_readonly("sum_rest_begin", &Encoding::sum_rest_begin);
   py::class_<EncodedLink, Link, std::shared_ptr<EncodedLink>>(
       module, "EncodedLink", "A link that carries some all-reduces in a wire format.")

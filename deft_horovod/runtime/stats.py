@@ -29,8 +29,9 @@ def step_stats(clock: StepClock, planned: PlannedReducer | None) -> dict[str, An
         expected = planned.plan.prediction
         stats["prediction"] = None if expected is None else expected.model_dump()
         stats["buffer_bytes"] = planned.session.buffer_bytes
+        errors = planned.rounding_errors()
         stats["formats"] = {
-            one: {"bytes": whole, "message_bytes": sent}
+            one: {"bytes": whole, "message_bytes": sent, "error": errors.get(one, 0.0)}
             for one, (whole, sent) in bytes_by_format(planned.plan).items()
         }
         for spec, seen in zip(planned.plan.links, planned.sent(), strict=True):

@@ -326,6 +326,7 @@ def test_every_statistic_is_documented() -> None:
         ),
         session=SimpleNamespace(buffer_bytes=1),
         sent=lambda: [seen],
+        rounding_errors=dict,
         late=False,
     )
     # These are added by the engine and the pilot.

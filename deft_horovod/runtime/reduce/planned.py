@@ -7,11 +7,13 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from statistics import fmean
 from typing import Final, NamedTuple, Protocol
 
 import horovod.torch as stock
 import torch
 
+from deft_horovod.base.wire_format import WireFormat
 from deft_horovod.errors import NotSupportedError, explain
 from deft_horovod.plan import Plan
 from deft_horovod.plan.formats import is_encoded
@@ -136,7 +138,7 @@ class PlannedReducer:
         self.dropped = 0  # generations that were thrown away
         self._records: deque[native.MessageRecord] = deque(maxlen=_KEPT_RECORDS)
         process_set = route.reduction.process_set
-        encodings = encodings_of(plan, process_set.rank(), process_set.size())
+        encodings = self._encodings = encodings_of(plan, process_set.rank(), process_set.size())
         self.rests = Rests() if rests is None else rests
         self.rests.begin(plan, encodings, factor_of(route.reduction))
         self.session = native.Session(
@@ -198,6 +200,15 @@ class PlannedReducer:
             Sent(old.bytes + now.bytes, old.messages + now.messages, old.busy_us + now.busy_us)
             for old, now in zip(self._sent_before, self.session.link_stats(), strict=True)
         )
+
+    def rounding_errors(self) -> dict[WireFormat, float]:
+        """By format, what rounding left of this rank's latest gradients, relative to them; nothing
+        of formats in which nothing has travelled."""
+        errors: dict[WireFormat, list[float]] = {}
+        for bucket, encoding in self._encodings.items():
+            if encoding.error >= 0.0:
+                errors.setdefault(self.plan.buckets[bucket].format, []).append(encoding.error)
+        return {one: fmean(found) for one, found in errors.items()}
 
     def look_at_records(self) -> list[native.MessageRecord]:
         """The messages that have arrived since the last look."""

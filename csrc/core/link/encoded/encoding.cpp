@@ -1,6 +1,7 @@
 #include "core/link/encoded/encoding.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "core/errors.h"
@@ -80,9 +81,16 @@ std::vector<std::int64_t> Encoding::chunk_bytes() const {
 }
 
 void Encoding::encode(const float* values, std::byte* message) {
+  Squares squares;
   for (const Chunk& chunk : chunks_) {
-    chunk.parts.encode(codec_, values, rest_.data() + chunk.rest, message + chunk.offset_bytes);
+    float* const rests = rest_.data() + chunk.rest;
+    chunk.parts.encode(codec_, values, rests, message + chunk.offset_bytes);
+    const Squares more = chunk.parts.squares(values, rests);
+    squares.values += more.values;
+    squares.rests += more.rests;
   }
+  const bool known = std::isfinite(squares.values) && squares.values > 0.0;
+  error_.store(known ? std::sqrt(squares.rests / squares.values) : -1.0, std::memory_order_relaxed);
 }
 
 void Encoding::sum(std::span<const std::byte* const> messages, float factor, float* out) const {

@@ -2,6 +2,7 @@
 // them, and what rounding has left.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -40,6 +41,9 @@ class Encoding {
   }
 
   void encode(const float* values, std::byte* message);
+  // What rounding left of the latest values, relative to their length, by a sample. Below 0: there
+  // were none, or they were not finite. Any thread may ask.
+  [[nodiscard]] double error() const { return error_.load(std::memory_order_relaxed); }
   // The sum of the messages of all ranks, in the order of ranks, times the factor.
   void sum(std::span<const std::byte* const> messages, float factor, float* out) const;
   // The same of the own chunk alone: `chunks` is that of all ranks, one behind another. It is
@@ -67,6 +71,7 @@ class Encoding {
   std::vector<Chunk> chunks_;
   std::vector<float> rest_;
   std::vector<float> sum_rest_;
+  std::atomic<double> error_ = -1.0;
 };
 
 }  // namespace deft

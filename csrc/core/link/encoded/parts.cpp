@@ -1,5 +1,7 @@
 #include "core/link/encoded/parts.h"
 
+#include <algorithm>
+
 namespace deft {
 
 void Parts::add(wire::Format format, std::int64_t begin, std::int64_t end) {
@@ -19,6 +21,26 @@ void Parts::encode(const wire::Codec& codec, const float* values, float* rests,
     codec.encode(part.format, values + part.begin, part.rest < 0 ? nullptr : rests + part.rest,
                  part.elements, message + part.offset_bytes);
   }
+}
+
+Squares Parts::squares(const float* values, const float* rests) const {
+  constexpr std::int64_t kSampled = 4096;
+  Squares found;
+  for (const Part& part : parts_) {
+    if (part.rest < 0) continue;
+    const std::int64_t stride = std::max<std::int64_t>(1, part.elements / kSampled);
+    double of_values = 0.0;
+    double of_rests = 0.0;
+    for (std::int64_t i = 0; i < part.elements; i += stride) {
+      const double value = values[part.begin + i];
+      const double rest = rests[part.rest + i];
+      of_values += value * value;
+      of_rests += rest * rest;
+    }
+    found.values += of_values * static_cast<double>(stride);
+    found.rests += of_rests * static_cast<double>(stride);
+  }
+  return found;
 }
 
 void Parts::sum(const wire::Codec& codec, std::span<const std::byte* const> messages, float factor,

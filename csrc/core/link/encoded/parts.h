@@ -10,6 +10,12 @@
 
 namespace deft {
 
+// Of a sample of values, and of what rounding has left of them.
+struct Squares {
+  double values = 0.0;
+  double rests = 0.0;
+};
+
 class Parts {
  public:
   // Values begin .. end come next. None of kF32 has a rest.
@@ -20,6 +26,7 @@ class Parts {
 
   void encode(const wire::Codec& codec, const float* values, float* rests,
               std::byte* message) const;
+  [[nodiscard]] Squares squares(const float* values, const float* rests) const;
   // The sum of the messages in their order, times the factor: two roundings for each message and
   // one for the factor, so the same bits wherever it is computed.
   void sum(const wire::Codec& codec, std::span<const std::byte* const> messages, float factor,

@@ -192,6 +192,29 @@ TEST(Encoding, WhatIsNotFiniteArrivesAndLeavesItsRest) {
   for (std::size_t i = 256; i < 512; ++i) EXPECT_EQ(encoding.rest()[i], before[i]);
 }
 
+TEST(Encoding, TheErrorIsWhatRoundingLeavesOfTheValues) {
+  Encoding encoding(wire::Format::kInt8, 512, {{0, 4}});
+  EXPECT_LT(encoding.error(), 0.0);
+  Floats values(512, 0.0F);
+  (void)encoded(encoding, values);
+  EXPECT_LT(encoding.error(), 0.0);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(i % 97) - 48.3F;
+  }
+  (void)encoded(encoding, values);
+  double left = 0.0;
+  double whole = 0.0;
+  for (std::size_t i = 4; i < values.size(); ++i) {
+    whole += static_cast<double>(values[i]) * values[i];
+    left += static_cast<double>(encoding.rest()[i - 4]) * encoding.rest()[i - 4];
+  }
+  EXPECT_GT(encoding.error(), 0.0);
+  EXPECT_DOUBLE_EQ(encoding.error(), std::sqrt(left / whole));
+  values[300] = std::numeric_limits<float>::infinity();
+  (void)encoded(encoding, values);
+  EXPECT_LT(encoding.error(), 0.0);
+}
+
 TEST(Encoding, RawValuesLieWithinTheMessageInOrder) {
   const auto make = [](std::vector<ValueRange> raw) {
     return Encoding(wire::Format::kInt8, 100, raw);

@@ -152,6 +152,9 @@ def case_replicas_stay_equal() -> None:
         for _ in range(STEPS):
             job.step()
         assert equal_on_all_ranks(job.model.parameters()), f"the replicas differ, {options}"
+        (found,) = job.optimizer.stats()["formats"].values()
+        assert found["message_bytes"] < 0.3 * found["bytes"]
+        assert 1e-3 < found["error"] < 0.05
     halves = Job("int4", backward_passes_per_step=2)
     for _ in range(STEPS):
         halves.optimizer.zero_grad()
