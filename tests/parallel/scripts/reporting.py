@@ -59,8 +59,8 @@ def run_cases(cases: Mapping[str, Case]) -> None:
 
     The report is rewritten before and after every case: after a hang it shows how far a rank came.
     """
-    # What has been imported so far is hundreds of thousands of objects, among them torch's compiler;
-    # a collection between two cases need not look at them again and again.
+    # What has been imported is hundreds of thousands of objects, among them torch's compiler; a
+    # collection between two cases need not look at them again.
     gc.freeze()
     done: dict[str, Any] = {}
     for name, case in cases.items():

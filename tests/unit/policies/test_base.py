@@ -55,6 +55,7 @@ def test_a_plan_for_no_parameters_is_empty(name):
 @pytest.mark.parametrize(
     "name", sorted(n for n, p in policies.registry().items() if not p.supports_groups)
 )
+@settings(max_examples=20)
 @given(data=st.data())
 def test_groups_are_refused_with_the_alternatives(name, data):
     request = data.draw(requests(grouped=True).filter(lambda request: request.groups))
