@@ -113,9 +113,9 @@ class Control:
 
     @property
     def guard(self) -> Guard | None:
-        """Who judges the plan of this phase, if it may be late."""
-        brief = self.brief
-        return self._guard if brief.limits.late else None
+        """Who judges the plan of this phase, if it may be late or rounded."""
+        limits = self.brief.limits
+        return self._guard if limits.late or limits.formats else None
 
     def view(self, observer: Observer) -> Callable[[Sequence[NamedParameter]], Profile]:
         """The profile of any members, as far as it is known."""

@@ -99,6 +99,18 @@ def case_calm_gradients_may_be_late() -> None:
     job.check()
 
 
+def case_formats_whose_errors_batches_do_not_hide_are_left_out() -> None:
+    for noise, expected in ((0.0, ["int4"]), (1.0, [])):
+        job = Job("least_stale", noise, accuracy="fast", max_delay=0)
+        job.train(WINDOW + 20, turning=False)
+        said = job.optimizer.stats()["accuracy"]["rounding"]
+        everyone = stock.allgather_object(said, name=f"rounding.{noise}")
+        planned = [one for one in everyone if one["added_noise"]]
+        assert len(planned) == 1, everyone  # one rank plans for all
+        assert planned[0]["vetoed"] == expected, planned
+        assert planned[0]["added_noise"]["int8"] < 0.1 < planned[0]["added_noise"]["int4"], planned
+
+
 def case_gradients_that_turn_stay_synchronous() -> None:
     job = Job(accuracy_budget=BUDGET)
     job.train(60, turning=True)
