@@ -141,7 +141,7 @@ class Guard(Follower[Boundary]):
         return wants
 
     def stats(self) -> dict[str, Any]:
-        """What was judged, equal on all ranks, and what rounding adds, as the deciding rank knows."""
+        """What was judged, equal on all ranks; what rounding adds, on the deciding one."""
         judged = self._latest
         return {
             **(judged.model_dump() if judged is not None else {"budget": self._budget}),
