@@ -17,8 +17,8 @@ from deft_horovod.preserver.cost import Gradients
 # Of the average's square. Gradients may be all but equal on all ranks; then an error of a percent,
 # made good a step later, is still none to speak of.
 _LEAST_NOISE: Final = 0.02
-# How much noise rounding may add, by the word for accuracy. Set by hand: a tenth makes the noise as a
-# whole 0.5 % larger, a half 12 %.
+# How much noise rounding may add, by the word for accuracy. Set by hand: a tenth makes the whole
+# noise 0.5 % larger, a half 12 %.
 TOLERATED: Final[Mapping[str, float]] = MappingProxyType({"equal": 0.1, "fast": 0.5})
 
 

@@ -1,0 +1,1 @@
+"""Do wire formats cost accuracy? A study with a protocol."""

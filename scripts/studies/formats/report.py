@@ -1,0 +1,106 @@
+"""What the runs of the study of wire formats say."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from deft_horovod.base.wire_format import EXACT, WireFormat
+from scripts.studies.formats.noninferior import Difference, difference, holm, seeds_needed
+from scripts.studies.formats.study import ARMS, LEVEL, MARGINS, PILOT_FORMAT, POWER, Setting
+from scripts.studies.formats.training import Run, final_loss
+
+_MOST_SEEDS: Final = 12
+_HEAD: Final = """\
+# Wire formats: results
+
+Made by `python -m scripts.studies.formats.run report` from [study.json](study.json). What was
+asked, of what, with which margins and tests was fixed before: [protocol.md](protocol.md).
+"""
+
+# A setting's losses, by format and seed.
+_Losses = Mapping[WireFormat, Mapping[int, float]]
+
+
+def by_setting(runs: Mapping[Run, Sequence[float]]) -> dict[Setting, _Losses]:
+    found: dict[Setting, dict[WireFormat, dict[int, float]]] = {}
+    for run, losses in runs.items():
+        formats = found.setdefault(Setting.of(run), defaultdict(dict))
+        formats[run.format][run.seed] = final_loss(losses)
+    return dict(found)
+
+
+def _compared(losses: _Losses, arm: WireFormat, task: str) -> Difference | None:
+    return difference(losses.get(arm, {}), losses.get(EXACT, {}), MARGINS[task])
+
+
+def _deviations(
+    pilot: Mapping[Run, Sequence[float]], settings: Sequence[Setting]
+) -> dict[str, float]:
+    """By task, of the difference of two trainings that are as good as the same."""
+    losses = by_setting(pilot)
+    squares: dict[str, list[float]] = defaultdict(list)
+    for setting in settings:
+        found = _compared(losses.get(setting, {}), PILOT_FORMAT, setting.task)
+        if found is not None and math.isfinite(found.mean):
+            squares[setting.task].append(found.deviation**2)
+    return {task: math.sqrt(statistics.fmean(all_)) for task, all_ in squares.items()}
+
+
+def seeds_by_task(
+    pilot: Mapping[Run, Sequence[float]], settings: Sequence[Setting]
+) -> dict[str, int]:
+    """How many seeds the study needs."""
+    level = LEVEL / max(1, len(settings))
+    return {
+        task: min(_MOST_SEEDS, seeds_needed(deviation, MARGINS[task], level, POWER))
+        for task, deviation in _deviations(pilot, settings).items()
+    }
+
+
+def pilot_text(pilot: Mapping[Run, Sequence[float]], settings: Sequence[Setting]) -> str:
+    """For the protocol."""
+    seeds = seeds_by_task(pilot, settings)
+    return "\n".join(
+        f"{task}: deviation {deviation:.4f}, {seeds[task]} seeds"
+        for task, deviation in _deviations(pilot, settings).items()
+    )
+
+
+def page(study: Mapping[Run, Sequence[float]], settings: Sequence[Setting]) -> str:
+    """As Markdown."""
+    losses = by_setting(study)
+    parts = [_HEAD]
+    for arm in ARMS:
+        found = {s: _compared(losses.get(s, {}), arm, s.task) for s in settings}
+        rows = {s: one for s, one in found.items() if one is not None}
+        lost = [s.title for s, one in found.items() if one is None]
+        parts.append(_section(arm, rows, losses))
+        if lost:
+            parts.append(f"Not compared, as exact training diverged: {'; '.join(lost)}.\n")
+    return "\n".join(parts)
+
+
+def _section(
+    arm: WireFormat, rows: Mapping[Setting, Difference], losses: Mapping[Setting, _Losses]
+) -> str:
+    good = holm([one.p_value for one in rows.values()], LEVEL)
+    worse = holm([one.p_value_of_harm for one in rows.values()], LEVEL)
+    lines = [
+        f"## {arm}\n",
+        f"Non-inferior: {sum(good)} of {len(rows)} settings; worse: {sum(worse)} (Holm).\n",
+        "| task, optimizer, rate | seeds | exact | ratio | 95 % below | margin | p | verdict |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for (setting, one), fine, harm in zip(rows.items(), good, worse, strict=True):
+        exact = statistics.fmean(losses[setting][EXACT].values())
+        verdict = ", ".join([*(["non-inferior"] if fine else []), *(["worse"] if harm else [])])
+        lines.append(
+            f"| {setting.title} | {one.seeds} | {exact:.3f} | {math.exp(one.mean):.4f} "
+            f"| {math.exp(one.upper):.4f} | {1.0 + one.margin:g} | {one.p_value:.2g} "
+            f"| {verdict or 'not decided'} |"
+        )
+    return "\n".join([*lines, ""])

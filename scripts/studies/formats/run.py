@@ -1,0 +1,146 @@
+"""Do wire formats cost accuracy? docs/studies/formats/protocol.md says what is asked, and how.
+
+    .venv/bin/python -m scripts.studies.formats.run rates
+    .venv/bin/python -m scripts.studies.formats.run pilot
+    .venv/bin/python -m scripts.studies.formats.run study
+
+Finished runs are kept in build/formats, so that it goes on where it was interrupted, and go into
+docs/studies/formats/*.json, from which `report` makes the page anew. --restore takes those as
+finished.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from scripts.places import ROOT
+from scripts.studies.formats.report import page, pilot_text, seeds_by_task
+from scripts.studies.formats.study import (
+    Setting,
+    best_settings,
+    pilot_runs,
+    rate_runs,
+    study_runs,
+)
+from scripts.studies.formats.training import Run, Training, final_loss
+
+FINISHED = ROOT / "build" / "formats"
+REPORT = ROOT / "docs" / "studies" / "formats"
+
+Losses = dict[Run, list[float]]
+
+
+def train(run: Run) -> list[float]:
+    torch.set_num_threads(1)
+    return Training(run).train()
+
+
+def path_of(run: Run, folder: Path) -> Path:
+    """Of its outcome, once it is finished."""
+    text = json.dumps(asdict(run), sort_keys=True)
+    name = f"{run.task}-{run.optimizer}-{run.format}-{run.seed}"
+    return folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.json"
+
+
+def finish(runs: Sequence[Run], folder: Path, processes: int) -> None:
+    """Trains those that are missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    missing = [run for run in runs if not path_of(run, folder).exists()]
+    began_s = time.monotonic()
+    # A fork of a process in which torch has threads may wait for them for ever.
+    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+        futures = {pool.submit(train, run): run for run in missing}
+        for done, future in enumerate(as_completed(futures), 1):
+            run, losses = futures[future], future.result()
+            _write(path_of(run, folder), losses)
+            left_min = (time.monotonic() - began_s) / done * (len(missing) - done) / 60.0
+            print(
+                f"[{done}/{len(missing)}, {left_min:.0f} min left] {Setting.of(run).title}, "
+                f"{run.format}, seed {run.seed}: {final_loss(losses):.4f}",
+                flush=True,
+            )
+
+
+def _write(path: Path, losses: list[float]) -> None:
+    draft = path.with_suffix(".part")
+    draft.write_text(json.dumps(losses), encoding="utf-8")
+    draft.replace(path)
+
+
+def finished(runs: Iterable[Run], folder: Path) -> Losses:
+    """As far as they are."""
+    paths = {run: path_of(run, folder) for run in runs}
+    return {
+        run: json.loads(path.read_text(encoding="utf-8"))
+        for run, path in paths.items()
+        if path.exists()
+    }
+
+
+def keep(losses: Losses, path: Path) -> None:
+    """One line for each run."""
+    rows = [json.dumps({**asdict(run), "losses": found}) for run, found in losses.items()]
+    path.write_text("[\n" + ",\n".join(rows) + "\n]\n", encoding="utf-8")
+
+
+def kept(path: Path) -> Losses:
+    """What :func:`keep` wrote; nothing if there is no such file."""
+    rows: list[dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.exists() else []
+    return {Run(**{k: v for k, v in row.items() if k != "losses"}): row["losses"] for row in rows}
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("stage", choices=["rates", "pilot", "study", "report"])
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--folder", type=Path, default=FINISHED, help="of finished runs")
+    parser.add_argument("--report", type=Path, default=REPORT, help="folder of page and data")
+    parser.add_argument(
+        "--restore", action="store_true", help="take the runs of the kept data as finished"
+    )
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parse(arguments)
+    stages = ("rates", "pilot", "study")
+    if options.restore:
+        options.folder.mkdir(parents=True, exist_ok=True)
+        for stage in stages:
+            for run, losses in kept(options.report / f"{stage}.json").items():
+                _write(path_of(run, options.folder), losses)
+
+    def done(stage: str, runs: Sequence[Run]) -> Losses:
+        if options.stage == stage:
+            finish(runs, options.folder, options.processes)
+            keep(finished(runs, options.folder), options.report / f"{stage}.json")
+        return kept(options.report / f"{stage}.json")
+
+    rates = done("rates", rate_runs())
+    settings = best_settings({run: final_loss(losses) for run, losses in rates.items()})
+    pilot = done("pilot", pilot_runs(settings))
+    if options.stage == "pilot":
+        print(pilot_text(pilot, settings))
+    study = done("study", study_runs(settings, seeds_by_task(pilot, settings)))
+    if options.stage in ("study", "report"):
+        (options.report / "results.md").write_text(page(study, settings), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

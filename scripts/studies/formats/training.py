@@ -1,0 +1,112 @@
+"""Training with n workers in one process, whose gradients travel in a wire format as those of n
+ranks would: with the product's codec, rests kept, sums rounded once more by their owners."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import torch
+
+from deft_horovod.base.parameter import stays_exact
+from deft_horovod.base.wire_format import EXACT, WireFormat
+from deft_horovod.runtime.extension import native
+from scripts.studies.convergence.training import OPTIMIZERS, rate_share
+from scripts.studies.formats.tasks import TASKS
+
+_EVALUATIONS: Final = 20
+_AVERAGED: Final = 5  # the last of them
+_DIVERGED: Final = 10.0
+_SUMMED_IN_ORDER: Final = 2  # workers up to which nobody owns a part of the sum
+
+
+@dataclass(frozen=True)
+class Run:
+    task: str
+    optimizer: str
+    lr: float
+    seed: int
+    format: WireFormat = EXACT
+    workers: int = 4
+
+
+class Wire:
+    """How gradients of one parameter become their average."""
+
+    def __init__(self, wire_format: WireFormat, elements: int, workers: int) -> None:
+        self._format = wire_format
+        self._rests = [torch.zeros(elements) for _ in range(workers)]
+        self._sum_rest = torch.zeros(elements) if workers > _SUMMED_IN_ORDER else None
+
+    def average(self, gradients: Sequence[torch.Tensor]) -> torch.Tensor:
+        total = torch.zeros(gradients[0].numel())
+        for gradient, rest in zip(gradients, self._rests, strict=True):
+            message = native.wire_encode(self._format, gradient.flatten(), rest)
+            native.wire_decode_add(self._format, message, total)
+        mean = total / len(gradients)
+        if self._sum_rest is not None:
+            message = native.wire_encode(self._format, mean, self._sum_rest)
+            mean = native.wire_decode(self._format, message, mean.numel())
+        return mean.view_as(gradients[0])
+
+
+class Training:
+    """One run, step by step."""
+
+    def __init__(self, run: Run) -> None:
+        torch.manual_seed(run.seed)
+        self.task = TASKS[run.task]
+        self.run = run
+        self.model = self.task.model()
+        self.parameters = dict(self.model.named_parameters())
+        tensors: list[torch.Tensor] = list(self.parameters.values())
+        self.optimizers = OPTIMIZERS[run.optimizer](tensors, run.lr)
+        self.rates = [[g["lr"] for g in one.param_groups] for one in self.optimizers]
+        self.streams = [
+            self.task.stream(torch.Generator().manual_seed(1000 * run.seed + worker))
+            for worker in range(run.workers)
+        ]
+        self.wires = {
+            name: Wire(run.format, p.numel(), run.workers)
+            for name, p in self.parameters.items()
+            if run.format != EXACT and not stays_exact(name, p.shape)
+        }
+
+    def train(self) -> list[float]:
+        """Validation losses, equally far apart; fewer where it diverged."""
+        losses: list[float] = []
+        every = self.task.steps // _EVALUATIONS
+        for step in range(self.task.steps):
+            self._step(rate_share(step / self.task.steps))
+            if (step + 1) % every == 0:
+                with torch.no_grad():
+                    losses.append(self.task.loss(self.model, self.task.held_out()).item())
+                if not losses[-1] < _DIVERGED:
+                    break
+        return losses
+
+    def _step(self, share: float) -> None:
+        tensors = list(self.parameters.values())
+        own = []
+        for stream in self.streams:
+            loss = self.task.loss(self.model, next(stream))
+            own.append(torch.autograd.grad(loss, tensors))
+        for i, (name, p) in enumerate(self.parameters.items()):
+            gradients = [of_worker[i] for of_worker in own]
+            wire = self.wires.get(name)
+            p.grad = torch.stack(gradients).mean(0) if wire is None else wire.average(gradients)
+        for optimizer, rates in zip(self.optimizers, self.rates, strict=True):
+            for group, rate in zip(optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate * share
+            optimizer.step()
+
+
+def final_loss(losses: Sequence[float]) -> float:
+    """What is compared: the mean of the last validations, which is less noisy than the last one.
+    Infinite where training diverged."""
+    if len(losses) < _EVALUATIONS or not all(map(math.isfinite, losses)):
+        return math.inf
+    return statistics.fmean(losses[-_AVERAGED:])
