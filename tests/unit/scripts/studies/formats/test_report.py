@@ -1,0 +1,48 @@
+"""What the page says of runs."""
+
+import math
+
+from deft_horovod.base.wire_format import EXACT
+from scripts.studies.formats.report import page, pilot_text, seeds_by_task
+from scripts.studies.formats.study import ARMS, Setting, pilot_runs, study_runs
+
+SETTINGS = [Setting(task, "sgd", lr) for task in ("text", "photos") for lr in (0.1, 0.2)]
+
+
+def losses_of(runs, factors, scatter):
+    """Constant in training; each seed has a loss of its own, and each arm its factor."""
+    found = {}
+    for run in runs:
+        noise = 0.0 if run.format == EXACT else scatter * math.sin(7.0 * run.seed + len(run.format))
+        loss = (2.0 + 0.1 * run.seed) * factors.get(run.format, 1.0) * math.exp(noise)
+        found[run] = [loss] * 20
+    return found
+
+
+def test_more_scatter_needs_more_seeds_and_looser_margins_fewer():
+    calm = losses_of(pilot_runs(SETTINGS), {}, 0.002)
+    wild = losses_of(pilot_runs(SETTINGS), {}, 0.006)
+    assert seeds_by_task(calm, SETTINGS)["text"] < seeds_by_task(wild, SETTINGS)["text"]
+    assert seeds_by_task(wild, SETTINGS)["photos"] < seeds_by_task(wild, SETTINGS)["text"]
+    assert "text: deviation" in pilot_text(calm, SETTINGS)
+
+
+def test_arms_as_good_pass_and_worse_ones_are_named():
+    runs = study_runs(SETTINGS, {"text": 6, "photos": 6})
+    said = page(losses_of(runs, {"int8": 1.0, "int4": 1.05}, 0.001), SETTINGS)
+    equal, coarse = said.split("## int8")[1].split("## int4")
+    assert "Non-inferior: 4 of 4 settings; worse: 0 (Holm)" in equal
+    assert "Non-inferior: 0 of 4 settings; worse: 4 (Holm)" in coarse
+    assert coarse.count("| worse |") == 4
+    assert {*ARMS} == {"int8", "int4"}
+
+
+def test_too_much_scatter_decides_nothing_and_divergence_is_said():
+    runs = study_runs(SETTINGS, {"text": 3, "photos": 3})
+    losses = losses_of(runs, {}, 0.05)
+    for run in runs:
+        if run.lr == 0.2 and run.task == "text":
+            losses[run] = [12.0]
+    said = page(losses, SETTINGS)
+    assert "not decided" in said
+    assert "Not compared, as exact training diverged: text, sgd, 0.2." in said

@@ -1,0 +1,59 @@
+"""Workers whose gradients travel in a wire format."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from scripts.studies.formats.tasks import TASKS
+from scripts.studies.formats.training import Run, Training, Wire, final_loss
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Tasks of a few steps, with little to validate."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # of such small models more of them make each other wait
+    for task in TASKS.values():
+        few = tuple(part[:16] for part in task.held_out())
+        fewer = replace(task, steps=20, held_out=lambda few=few: few)
+        monkeypatch.setitem(TASKS, task.name, fewer)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+@pytest.mark.parametrize("wire_format", ["f16", "int8", "int4"])
+def test_nothing_is_lost_in_a_wire(wire_format, workers):
+    torch.manual_seed(0)
+    wire = Wire(wire_format, 5000, workers)
+    produced, applied = torch.zeros(5000), torch.zeros(5000)
+    for _ in range(50):
+        gradients = [torch.randn(50, 100) for _ in range(workers)]
+        produced += torch.stack(gradients).mean(0).flatten()
+        applied += wire.average(gradients).flatten()
+    left = torch.stack(wire._rests).mean(0)
+    if wire._sum_rest is not None:
+        left += wire._sum_rest
+    assert left.abs().max() > 0.0
+    assert torch.allclose(applied + left, produced, atol=1e-4)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_runs_repeat_bit_for_bit_and_formats_differ(short, task):
+    del short
+    exact = Training(Run(task, "adamw", 0.002, 1)).train()
+    assert len(exact) == 20
+    assert Training(Run(task, "adamw", 0.002, 1)).train() == exact
+    rounded = Training(Run(task, "adamw", 0.002, 1, "int8")).train()
+    assert rounded != exact
+    assert rounded[-1] == pytest.approx(exact[-1], rel=0.05)
+    assert exact[-1] < exact[0]
+
+
+def test_the_final_loss_is_a_mean_and_infinite_after_divergence():
+    losses = [3.0] * 15 + [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert final_loss(losses) == 3.0
+    assert final_loss(losses[:-1]) == math.inf
+    assert final_loss([*losses[:-1], math.nan]) == math.inf
