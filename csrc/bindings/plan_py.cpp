@@ -58,7 +58,8 @@ std::int64_t number(const py::dict& from, const char* key) {
 
 std::int32_t small(const py::dict& from, const char* key) { return from[key].cast<std::int32_t>(); }
 
-Plan plan_from(const py::dict& from) {
+// message_bytes: of each bucket, as it travels; none: all as they are.
+Plan plan_from(const py::dict& from, const std::vector<std::int64_t>& message_bytes) {
   Plan plan;
   plan.period = small(from, "period");
   plan.buffers = small(from, "buffers");
@@ -74,8 +75,16 @@ Plan plan_from(const py::dict& from) {
     return SlotSpec{small(d, "arena"), number(d, "begin"), number(d, "end")};
   });
   plan.buckets = read_all<BucketSpec>(from, "buckets", [](const py::dict& d) {
-    return BucketSpec{small(d, "arena"), number(d, "begin"), number(d, "end")};
+    return BucketSpec{small(d, "arena"), number(d, "begin"), number(d, "end"), 0};
   });
+  if (!message_bytes.empty() && message_bytes.size() != plan.buckets.size()) {
+    throw PlanError("the sizes of " + std::to_string(message_bytes.size()) +
+                    " messages are given; expected one for each of " +
+                    std::to_string(plan.buckets.size()) + " buckets");
+  }
+  for (std::size_t at = 0; at < message_bytes.size(); ++at) {
+    plan.buckets[at].message_bytes = message_bytes[at];
+  }
   plan.generations = read_all<GenerationSpec>(from, "generations", [](const py::dict& d) {
     return GenerationSpec{small(d, "bucket"), small(d, "first_step"), small(d, "last_step"),
                           small(d, "apply_step"), d["gated"].cast<bool>()};
@@ -93,7 +102,8 @@ Plan plan_from(const py::dict& from) {
 void bind_plan(const py::module_& module) {
   py::register_exception<PlanError>(module, "CorePlanError", PyExc_ValueError);
   py::class_<Plan>(module, "Plan", "The plan as the executor reads it.")
-      .def(py::init(&plan_from), py::arg("fields"))
+      .def(py::init(&plan_from), py::arg("fields"),
+           py::arg("message_bytes") = std::vector<std::int64_t>())
       .def_property_readonly("buckets", [](const Plan& plan) { return plan.buckets.size(); })
       .def_property_readonly("tasks", [](const Plan& plan) { return plan.tasks.size(); });
 }

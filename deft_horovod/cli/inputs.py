@@ -13,6 +13,7 @@ from deft_horovod.base.parameter import WIRES, Parameter, stays_exact
 from deft_horovod.config import Config
 from deft_horovod.errors import NotSupportedError, PlanError, explain
 from deft_horovod.plan import Plan
+from deft_horovod.plan.file import require_fit
 from deft_horovod.policies.base import Request
 from deft_horovod.profile import Profile
 
@@ -73,6 +74,21 @@ def parameters_for(profile: Profile, plan: Plan | None) -> tuple[Parameter, ...]
         replace(one, device=arena.device, wire=arena.wire) if arena.dtype == one.dtype else one
         for one, arena in zip(parameters, arenas, strict=True)
     )
+
+
+def plan_of_file(path: Path, profile: Profile) -> Plan | None:
+    """The plan in a file. None: it has Horovod's own calls.
+
+    Raises:
+        PlanError: it is no plan, or that of another model.
+    """
+    plan = Plan.load(path)
+    if not plan.slots and profile.tensors:
+        return None
+    require_fit(plan, parameters_for(profile, plan), str(path))
+    known = plan.prediction is not None and plan.prediction.profile == profile.hash()
+    # What was predicted from other measurements says nothing about these.
+    return plan if known else plan.model_copy(update={"prediction": None})
 
 
 def request_of(profile: Profile, config: Config, device: str = "cpu") -> Request:

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 import click
 from rich.table import Table
 
+from deft_horovod.base.format_bytes import FormatShares
 from deft_horovod.base.size import size_text
-from deft_horovod.cli.inputs import ProfileFile, parameters_of
+from deft_horovod.base.wire_format import EXACT
+from deft_horovod.cli.inputs import ProfileFile, accuracy_option, parameters_for, plan_of_file
 from deft_horovod.cli.output import Output, output_options
+from deft_horovod.cli.plan import planned
+from deft_horovod.plan import Plan
+from deft_horovod.plan.slot_formats import slot_formats
+from deft_horovod.plan.staleness_text import staleness_text
 from deft_horovod.profile import Profile
+from deft_horovod.profile.format_text import format_text
 from deft_horovod.profile.layer_table import LayerRow, LayerTable, layer_table
+from deft_horovod.solver.predict.prediction import predict
+
+_Column = tuple[str, str, Callable[[LayerRow], str]]  # title, total, what a row has there
 
 _MS: Final = 1e-3
+_POLICY: Final = "least_stale"  # which `auto` plans with, too
+_FORMAT: Final = "format"
+_ANEW: Final = "take it anew with `deft-profile run`"
+_LEAST_SHARE: Final = 0.01  # of a layer's bytes, from which on their format is named
 _FIRST: Final[Mapping[str, Any]] = MappingProxyType(
     {
         "model": lambda row: row.number,
@@ -39,13 +54,31 @@ _FIRST: Final[Mapping[str, Any]] = MappingProxyType(
 )
 @click.option("--filter", "pattern", help="Only layers with this text in their name or type.")
 @click.option("--top", type=click.IntRange(1), help="Only the first so many.")
+@accuracy_option
+@click.option(
+    "--plan",
+    "plan_path",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Take the plan of this file, instead of making one for --accuracy.",
+)
 @output_options
 def command(
-    profile: Profile, sort: str, pattern: str | None, top: int | None, output: Output
+    profile: Profile,
+    output: Output,
+    sort: str,
+    pattern: str | None,
+    top: int | None,
+    accuracy: str | None,
+    plan_path: Path | None,
 ) -> None:
-    """How long each layer computes, when its gradients are ready, what sending them takes."""
+    """How long each layer computes, when its gradients are ready, what sending them takes.
+
+    With --accuracy or --plan also in which format they travel, and in how many bytes.
+    """
     output.require_free()
-    table = layer_table(profile, parameters_of(profile))
+    plan = _plan(profile, accuracy, plan_path)
+    formats = () if plan is None else slot_formats(plan)
+    table = layer_table(profile, parameters_for(profile, plan), formats)
     rows = sorted(table.rows, key=_FIRST[sort])
     if pattern:
         wanted = pattern.lower()
@@ -57,39 +90,96 @@ def command(
     data["layers"] = [
         entry for row in rows for entry in data["layers"] if entry["number"] == row.number
     ]
-    output.show(data, rendered(table, rows), summary(table, profile))
+    said = [summary(table, profile)]
+    if plan is not None:
+        data["plan"] = plan.hash()
+        said += _travelling(table, plan, profile)
+    if accuracy not in (None, "exact") and not any(link.formats for link in profile.links):
+        said.append(f"formats are not in this profile: {_ANEW}")
+    output.show(data, rendered(table, rows), "\n".join(said))
+
+
+def _plan(profile: Profile, accuracy: str | None, path: Path | None) -> Plan | None:
+    """None: gradients travel as they are."""
+    if path is None:
+        return None if accuracy is None else planned(profile, policy=_POLICY, accuracy=accuracy)
+    if accuracy is not None:
+        raise click.UsageError("--plan has its plan; --accuracy would make another")
+    plan = plan_of_file(path, profile)
+    return plan if plan is None or plan.prediction is not None else predict(plan, profile)
 
 
 def rendered(table: LayerTable, rows: Sequence[LayerRow]) -> Table:
     """For a person."""
-    links = [*table.communication_us]
     shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), show_footer=True)
     shown.add_column("layer", f"{len(table.rows)} layers", overflow="fold", min_width=10)
     shown.add_column("type", overflow="fold", min_width=6)
-    numbers = [
-        ("ten-\nsors", str(sum(row.parameters for row in table.rows))),
-        ("size", size_text(table.bytes)),
-        ("share", ""),
-        ("forward\nms", f"{table.forward_us * _MS:.2f}"),
-        ("back-\nward ms", f"{table.backward_us * _MS:.2f}"),
-        ("ready\nms", ""),
-        *((f"{link}\nms", f"{table.communication_us[link] * _MS:.2f}") for link in links),
-    ]
-    for title, total in numbers:
-        shown.add_column(title, total, justify="right", no_wrap=True)
+    columns = [*(_sent_columns(table) if table.formats else _own_columns(table)), *_times(table)]
+    for title, total, _ in columns:
+        shown.add_column(title, total, justify="right", no_wrap=title != _FORMAT)
     for row in rows:
-        shown.add_row(
-            row.name,
-            row.type,
-            str(row.parameters),
-            size_text(row.bytes),
-            f"{row.share:.1%}",
-            f"{row.forward_us * _MS:.2f}",
-            f"{row.backward_us * _MS:.2f}",
-            f"{row.ready_us * _MS:.2f}",
-            *(f"{row.communication_us[link] * _MS:.2f}" for link in links),
-        )
+        shown.add_row(row.name, row.type, *(cell(row) for _, _, cell in columns))
     return shown
+
+
+def _own_columns(table: LayerTable) -> list[_Column]:
+    """How much there is to send."""
+    tensors = sum(row.parameters for row in table.rows)
+    return [
+        ("ten-\nsors", str(tensors), lambda row: str(row.parameters)),
+        ("size", size_text(table.bytes), lambda row: size_text(row.bytes)),
+        ("share", "", lambda row: f"{row.share:.1%}"),
+    ]
+
+
+def _sent_columns(table: LayerTable) -> list[_Column]:
+    """How much there is to send, and how it travels."""
+    return [
+        ("size", size_text(table.bytes), lambda row: size_text(row.bytes)),
+        (_FORMAT, "", _formats_text),
+        ("sent", size_text(_sent(table.formats)), lambda row: size_text(_sent(row.formats))),
+    ]
+
+
+def _times(table: LayerTable) -> list[_Column]:
+    columns: list[_Column] = [
+        ("forward\nms", _ms(table.forward_us), lambda row: _ms(row.forward_us)),
+        ("back-\nward ms", _ms(table.backward_us), lambda row: _ms(row.backward_us)),
+        ("ready\nms", "", lambda row: _ms(row.ready_us)),
+    ]
+    for link, total_us in table.communication_us.items():
+        columns.append((f"{link}\nms", _ms(total_us), _time_on(link)))
+    return columns
+
+
+def _time_on(link: str) -> Callable[[LayerRow], str]:
+    return lambda row: _ms(row.communication_us[link])
+
+
+def _ms(time_us: float) -> str:
+    return f"{time_us * _MS:.2f}"
+
+
+def _sent(formats: FormatShares) -> int:
+    return sum(part.message_bytes for part in formats.values())
+
+
+def _formats_text(row: LayerRow) -> str:
+    """Those that matter: a bias in a layer is next to nothing."""
+    named = [one for one, part in row.formats.items() if part.bytes >= _LEAST_SHARE * row.bytes]
+    return " ".join("exact" if one == EXACT else one for one in named)
+
+
+def _travelling(table: LayerTable, plan: Plan, profile: Profile) -> Iterator[str]:
+    """What the plan does, and what its formats were measured to take."""
+    yield f"plan of {plan.policy}: {staleness_text(plan)}"
+    sizes = f"{size_text(table.bytes)} of gradients travel as {size_text(_sent(table.formats))}"
+    step_us = 0.0 if plan.prediction is None else plan.prediction.step_us
+    yield f"{sizes}; a step is predicted to take {step_us * _MS:.1f} ms" if step_us else sizes
+    for link in profile.links:
+        for one in link.formats:
+            if one.format in table.formats:
+                yield format_text(link.name, one)
 
 
 def summary(table: LayerTable, profile: Profile) -> str:

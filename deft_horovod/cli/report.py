@@ -10,14 +10,13 @@ from typing import Any, Final
 import click
 
 from deft_horovod import policies
-from deft_horovod.cli.inputs import parameters_for
+from deft_horovod.cli.inputs import parameters_for, plan_of_file
 from deft_horovod.cli.output import Output, require_free
 from deft_horovod.cli.plan import limit_options, planned
 from deft_horovod.comparison import Comparison
 from deft_horovod.errors import PlanError, explain
 from deft_horovod.job.result_file import write
 from deft_horovod.plan import Plan
-from deft_horovod.plan.file import require_fit
 from deft_horovod.profile import Profile
 from deft_horovod.report.basics.findings import ReportInputs, findings
 from deft_horovod.report.data import report_data
@@ -158,20 +157,10 @@ def _inputs(source: Source, plan_path: Path | None, given: dict[str, Any]) -> Re
 def _plan(profile: Profile, plan_path: Path | None, given: dict[str, Any]) -> Plan | None:
     """None: stock Horovod's own calls, or nothing travels."""
     if plan_path is not None:
-        return _from_file(plan_path, profile)
+        return plan_of_file(plan_path, profile)
     if not profile.links and not given:
         return None
     return planned(profile, **{"policy": _DEFAULT_POLICY, **given})
-
-
-def _from_file(path: Path, profile: Profile) -> Plan | None:
-    plan = Plan.load(path)
-    if not plan.slots and profile.tensors:
-        return None
-    require_fit(plan, parameters_for(profile, plan), str(path))
-    known = plan.prediction is not None and plan.prediction.profile == profile.hash()
-    # What was predicted from other measurements says nothing about these.
-    return plan if known else plan.model_copy(update={"prediction": None})
 
 
 def _option_names(given: dict[str, Any]) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from deft_horovod.base.format_bytes import FormatShares, together
 from deft_horovod.base.parameter import Parameter
-from deft_horovod.profile.profile import Profile
+from deft_horovod.profile.profile import LinkProfile, Profile
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class LayerRow:
     ready_us: float  # since backward began, of the last of its gradients
     communication_us: dict[str, float]  # by link, if its gradients travelled as one message
     share: float  # of the bytes of the model
+    # How its gradients travel under a plan, that of most bytes first; empty: there is no plan.
+    formats: FormatShares = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,7 @@ class LayerTable:
     step_us: float  # as measured, under stock Horovod; 0: nothing was measured
     bytes: int
     communication_us: dict[str, float]  # by link, of all rows
+    formats: FormatShares = field(default_factory=dict)  # of all rows
 
     @property
     def compute_us(self) -> float:
@@ -58,6 +62,7 @@ class LayerTable:
             "layers": [asdict(row) for row in self.rows],
             "totals": {
                 "bytes": self.bytes,
+                "formats": {one: asdict(part) for one, part in self.formats.items()},
                 "forward_us": self.forward_us,
                 "backward_us": self.backward_us,
                 "optimizer_us": self.optimizer_us,
@@ -70,17 +75,21 @@ class LayerTable:
         }
 
 
-def layer_table(profile: Profile, parameters: Sequence[Parameter]) -> LayerTable:
+def layer_table(
+    profile: Profile, parameters: Sequence[Parameter], formats: Sequence[FormatShares] = ()
+) -> LayerTable:
     """One row for each layer, in the order of the model.
 
     A layer's backward is what passed since the gradients before its own were ready, so all rows
-    together are the backward stage up to the last gradient.
+    together are the backward stage up to the last gradient. `formats`: how each parameter travels
+    under a plan; communication is what that takes. None: there is no plan.
     """
     own_us = _backward_of_each(profile)
     size = sum(parameter.bytes for parameter in parameters)
     rows = []
     for number, (name, kind, forward_us, members) in enumerate(_layers(profile, parameters), 1):
         own_bytes = sum(parameters[index].bytes for index in members)
+        own = together(part for i in members if formats for part in formats[i].items())
         rows.append(
             LayerRow(
                 number=number,
@@ -92,9 +101,10 @@ def layer_table(profile: Profile, parameters: Sequence[Parameter]) -> LayerTable
                 backward_us=sum(own_us[index] for index in members),
                 ready_us=max(profile.ready_us[index] for index in members),
                 communication_us={
-                    link.name: link.cost.time_us(own_bytes) for link in profile.links
+                    link.name: _time_us(link, own, own_bytes) for link in profile.links
                 },
                 share=own_bytes / size if size else 0.0,
+                formats=own,
             )
         )
     return LayerTable(
@@ -108,7 +118,19 @@ def layer_table(profile: Profile, parameters: Sequence[Parameter]) -> LayerTable
             link.name: sum(row.communication_us[link.name] for row in rows)
             for link in profile.links
         },
+        formats=together(part for row in rows for part in row.formats.items()),
     )
+
+
+def _time_us(link: LinkProfile, formats: FormatShares, size_bytes: int) -> float:
+    """As one message, which starts as one of the format that most of its bytes have. What was not
+    measured in a format counts as it is."""
+    if not formats:
+        return link.cost.time_us(size_bytes)
+    costs = {one: link.cost_in(one) or link.cost for one in formats}
+    (main, most), *others = formats.items()
+    more_us = (costs[one].beta_us_per_byte * part.bytes for one, part in others)
+    return costs[main].time_us(most.bytes) + sum(more_us)
 
 
 def _layers(

@@ -61,6 +61,10 @@ class FormatCost(Part):
 
     format: WireFormat
     cost: LinkCost
+    # What the codec alone takes for each of these bytes, on one core of the slowest rank: of values
+    # with their rest, and of a message. None: not measured.
+    encode_us_per_byte: Microseconds | None = None
+    decode_us_per_byte: Microseconds | None = None
 
 
 class LinkProfile(Part):

@@ -16,6 +16,7 @@ from deft_horovod.cli.main import SUBCOMMANDS
 from deft_horovod.config import Config
 from deft_horovod.policies import registry
 from deft_horovod.profile import (
+    FormatCost,
     LinkCost,
     LinkProfile,
     LinkSample,
@@ -186,7 +187,7 @@ def test_profile_example_runs_without_torch_and_is_quoted() -> None:
 
 
 def test_every_field_of_a_profile_is_documented() -> None:
-    parts = (Profile, LinkProfile, LinkCost, LinkSample, ModuleProfile, Tensor, Spread)
+    parts = (Profile, LinkProfile, LinkCost, FormatCost, LinkSample, ModuleProfile, Tensor, Spread)
     page = REFERENCE / "profile.md"
     tables = "\n".join(re.findall(r"^\|.*\|$", page.read_text(encoding="utf-8"), re.MULTILINE))
     known = set(re.findall(r"`([^`]+)`", tables))

@@ -77,12 +77,12 @@ std::string Lane::held_by_credit(std::int64_t bytes) const {
   return {};
 }
 
-void Lane::start(std::int64_t bytes, std::int64_t now_us) {
+void Lane::start(std::int64_t bytes, std::int64_t message_bytes, std::int64_t now_us) {
   if (messages_in_flight_ == 0) busy_since_us_ = now_us;
   ++messages_in_flight_;
   bytes_in_flight_ += bytes;
   ++stats_.messages;
-  stats_.bytes += bytes;
+  stats_.bytes += message_bytes;
 }
 
 void Lane::finish(std::int64_t bytes, std::int64_t now_us) {

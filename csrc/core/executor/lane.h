@@ -22,7 +22,7 @@ namespace deft {
 
 struct LinkStats {
   std::int64_t messages = 0;  // sent
-  std::int64_t bytes = 0;     // sent
+  std::int64_t bytes = 0;     // sent, as they travel
   std::int64_t busy_us = 0;   // time with at least one message in flight
 };
 
@@ -45,7 +45,8 @@ class Lane {
   // What the credit says when it holds a message of this size, else nothing.
   [[nodiscard]] std::string held_by_credit(std::int64_t bytes) const;
 
-  void start(std::int64_t bytes, std::int64_t now_us);
+  // `bytes` of values, which travel as `message_bytes`.
+  void start(std::int64_t bytes, std::int64_t message_bytes, std::int64_t now_us);
   void finish(std::int64_t bytes, std::int64_t now_us);
 
   [[nodiscard]] const LinkSpec& spec() const { return spec_; }

@@ -10,8 +10,8 @@ namespace deft {
 // One finished message, for cost fits and traces.
 struct MessageRecord {
   std::int32_t task = 0;
-  std::int64_t step = 0;  // absolute step of the window in which it could leave first
-  std::int64_t bytes = 0;
+  std::int64_t step = 0;   // absolute step of the window in which it could leave first
+  std::int64_t bytes = 0;  // as they travelled
   std::int64_t ready_us = 0;
   std::int64_t sent_us = 0;
   std::int64_t done_us = 0;

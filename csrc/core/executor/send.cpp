@@ -51,7 +51,8 @@ Executor::FlightId Executor::launch(Lane& lane, TaskInstance task) {
   const std::int64_t now_us = clock_us_();
   state.phase = Phase::kInFlight;
   state.sent_us = now_us;
-  lane.start(schedule_.bytes_of_task(task.task), now_us);
+  lane.start(schedule_.bytes_of_task(task.task), schedule_.message_bytes_of_task(task.task),
+             now_us);
   ++in_flight_;
   if (free_flights_.empty()) {
     free_flights_.push_back(flights_.size());
@@ -83,11 +84,10 @@ bool Executor::land(FlightId flight_id, TaskInstance& task) {
   task = flight.task;
   flight.serial = -1;
   free_flights_.push_back(flight_id.place);
-  const std::int64_t bytes = schedule_.bytes_of_task(task.task);
   const std::int64_t now_us = clock_us_();
-  lane_of(task.task).finish(bytes, now_us);
-  records_.push(
-      {task.task, schedule_.window(task).step, bytes, flight.ready_us, flight.sent_us, now_us});
+  lane_of(task.task).finish(schedule_.bytes_of_task(task.task), now_us);
+  records_.push({task.task, schedule_.window(task).step, schedule_.message_bytes_of_task(task.task),
+                 flight.ready_us, flight.sent_us, now_us});
   if (--in_flight_ == 0) changed_.notify_all();
   return true;
 }

@@ -45,6 +45,7 @@ struct BucketSpec {
   std::int32_t arena = 0;
   std::int64_t begin = 0;
   std::int64_t end = 0;
+  std::int64_t message_bytes = 0;  // as it travels, where a link encodes it; 0: as it is
 };
 
 // The gradients of steps [first_step, last_step] of one bucket, summed, at most one period of them;

@@ -120,4 +120,9 @@ std::int64_t Schedule::bytes_of_task(std::int32_t task) const {
   return (bucket.end - bucket.begin) * bytes_of(plan_->arenas[index(bucket.arena)].wire);
 }
 
+std::int64_t Schedule::message_bytes_of_task(std::int32_t task) const {
+  const BucketSpec& bucket = plan_->buckets[index(bucket_of(task))];
+  return bucket.message_bytes > 0 ? bucket.message_bytes : bytes_of_task(task);
+}
+
 }  // namespace deft

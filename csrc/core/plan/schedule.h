@@ -55,7 +55,10 @@ class Schedule {
 
   [[nodiscard]] std::int32_t bucket_of(std::int32_t task) const;
   [[nodiscard]] std::int32_t bucket_of(Instance instance) const;
+  // Of its values: what credits count.
   [[nodiscard]] std::int64_t bytes_of_task(std::int32_t task) const;
+  // As it travels.
+  [[nodiscard]] std::int64_t message_bytes_of_task(std::int32_t task) const;
 
  private:
   [[nodiscard]] const GenerationSpec& generation(Instance instance) const;

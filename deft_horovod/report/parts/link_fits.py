@@ -15,6 +15,7 @@ from deft_horovod.report.basics.findings import Findings
 from deft_horovod.report.basics.markup import element, percent, svg
 from deft_horovod.report.basics.tables import Column, table
 from deft_horovod.report.basics.wording import ms, rate_text
+from deft_horovod.report.parts.format_costs import format_costs
 
 _FIT_PX, _OFF_PX, _AXIS_PX = 220, 80, 22
 _POINTS: Final = 48  # of a line
@@ -39,6 +40,7 @@ def link_fits(findings: Findings) -> Element | None:
         element("h2", "Links"),
         element("p", text),
         _costs(links),
+        format_costs(links),
         *(part for link in links for part in _link(link)),
     )
 

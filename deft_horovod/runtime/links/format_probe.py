@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from deft_horovod.base.wire_format import WireFormat
 from deft_horovod.profile import FormatCost, LinkProfile
+from deft_horovod.profile.format_text import format_text
 from deft_horovod.profile.probe_plan import ProbePlan, probe_plan
 from deft_horovod.runtime.extension import native
+from deft_horovod.runtime.links.codec_probe import codec_samples
 from deft_horovod.runtime.links.message_stream import Allowance, MessageStream, names_of
 from deft_horovod.runtime.links.probe import MEASURE_SHARE, agree, measure
 from deft_horovod.runtime.ranks.agreement import Agreement
@@ -17,6 +20,7 @@ from deft_horovod.runtime.ranks.agreement import Agreement
 if TYPE_CHECKING:
     from deft_horovod import _C
 
+_LOG: Final = logging.getLogger("deft_horovod")
 _US: Final = 1e6
 _ITEM_BYTES: Final = 4
 _TIME_SHARE: Final = 0.5  # of what a link's exact messages may take, for each format
@@ -30,8 +34,8 @@ def probe_formats(
     profiles: Sequence[LinkProfile],
     formats: Sequence[WireFormat],
 ) -> tuple[LinkProfile, ...]:
-    """The same profiles, with what each link costs in each of the formats. All ranks call it
-    together, while no other message is on its way."""
+    """The same profiles, with what each link costs in each of the formats, and what the codec takes
+    of that. All ranks call it together, while no other message is on its way."""
     if not formats or allowance.size == 1:
         return tuple(profiles)
     allowance = replace(allowance, budget_s=allowance.budget_s * _TIME_SHARE)
@@ -45,15 +49,32 @@ def probe_formats(
             samples.append(
                 measure(agreement, MessageStream(link, name, allowance), plan, allowance)
             )
-    fits = iter(agree(agreement, samples))
-    return tuple(
+    codec = [times for one in formats for times in codec_samples(one)]
+    fits = agree(agreement, [*samples, *codec])
+    costs = iter([fit.cost for fit in fits[: len(samples)]])
+    rates = iter([fit.cost.beta_us_per_byte for fit in fits[len(samples) :]])
+    codecs = {one: (next(rates), next(rates)) for one in formats}
+    found = tuple(
         profile.model_copy(
             update={
-                "formats": tuple(FormatCost(format=one, cost=next(fits).cost) for one in formats)
+                "formats": tuple(
+                    FormatCost(
+                        format=one,
+                        cost=next(costs),
+                        encode_us_per_byte=encode_us,
+                        decode_us_per_byte=decode_us,
+                    )
+                    for one, (encode_us, decode_us) in codecs.items()
+                )
             }
         )
         for profile in profiles
     )
+    if agreement.deciding:
+        for profile in found:
+            for cost in profile.formats:
+                _LOG.info("%s", format_text(profile.name, cost))
+    return found
 
 
 def _encoded_link(

@@ -16,7 +16,7 @@ import torch
 from deft_horovod.base.wire_format import WireFormat
 from deft_horovod.errors import NotSupportedError, explain
 from deft_horovod.plan import Plan
-from deft_horovod.plan.formats import is_encoded
+from deft_horovod.plan.formats import is_encoded, message_bytes
 from deft_horovod.profile import LinkCost
 from deft_horovod.profile.link_cost import Sample, fit_link
 from deft_horovod.runtime.extension import native
@@ -84,7 +84,7 @@ def open_link(reduction: Reduction, devices: Iterable[torch.device] = ()) -> nat
 class Sent(NamedTuple):
     """What a link has carried."""
 
-    bytes: int = 0
+    bytes: int = 0  # as they travel
     messages: int = 0
     busy_us: int = 0
 
@@ -142,7 +142,7 @@ class PlannedReducer:
         self.rests = Rests() if rests is None else rests
         self.rests.begin(plan, encodings, factor_of(route.reduction))
         self.session = native.Session(
-            native.Plan(plan.model_dump()),
+            native.Plan(plan.model_dump(), message_bytes(plan)),
             [member.tensor for member in members],
             links_of(plan, route.links, route.prefix, route.reduction, encodings),
             route.prefix,

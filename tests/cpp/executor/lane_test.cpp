@@ -25,7 +25,7 @@ TEST(Lane, RepeatsTheOrderOfThePlanCycleAfterCycle) {
 TEST(Lane, BytesInFlightStayWithinTheCredit) {
   Lane limited = lane({.name = "wire", .credit_bytes = 100});
   EXPECT_TRUE(limited.has_credit(500)) << "a message above the credit travels alone";
-  limited.start(60, 0);
+  limited.start(60, 60, 0);
   EXPECT_TRUE(limited.has_credit(40));
   EXPECT_FALSE(limited.has_credit(41));
   EXPECT_EQ(limited.held_by_credit(40), "");
@@ -37,9 +37,9 @@ TEST(Lane, BytesInFlightStayWithinTheCredit) {
 
 TEST(Lane, MessagesInFlightStayWithinTheCredit) {
   Lane limited = lane({.name = "wire", .credit_messages = 2});
-  limited.start(1, 0);
+  limited.start(1, 1, 0);
   EXPECT_TRUE(limited.has_credit(1));
-  limited.start(1, 0);
+  limited.start(1, 1, 0);
   EXPECT_FALSE(limited.has_credit(1));
   EXPECT_EQ(limited.held_by_credit(1), "credit: 2 of 2 messages in flight on link wire");
   limited.finish(1, 0);
@@ -75,17 +75,27 @@ TEST(Lane, StartsAtTheBeginningOfAnyCycle) {
 
 TEST(Lane, BusyTimeIsTheUnionOfFlights) {
   Lane busy = lane({.name = "wire"});
-  busy.start(10, 100);
-  busy.start(20, 150);
+  busy.start(10, 10, 100);
+  busy.start(20, 20, 150);
   busy.finish(10, 180);
   EXPECT_EQ(busy.stats(190).busy_us, 90);
   busy.finish(20, 200);
-  busy.start(5, 300);
+  busy.start(5, 5, 300);
   busy.finish(5, 307);
   const LinkStats stats = busy.stats(1000);
   EXPECT_EQ(stats.busy_us, 107);
   EXPECT_EQ(stats.messages, 3);
   EXPECT_EQ(stats.bytes, 35);
+}
+
+TEST(Lane, CreditsCountValuesAndStatsWhatTravels) {
+  Lane encoded = lane({.name = "wire", .credit_bytes = 100});
+  encoded.start(80, 20, 0);
+  EXPECT_FALSE(encoded.has_credit(40));
+  EXPECT_EQ(encoded.stats(0).bytes, 20);
+  encoded.finish(80, 10);
+  EXPECT_TRUE(encoded.has_credit(40));
+  EXPECT_EQ(encoded.stats(10).bytes, 20);
 }
 
 }  // namespace

@@ -272,5 +272,17 @@ TEST(ExecutorSend, RecordsAndStatsTellWhatTheClockSaw) {
   EXPECT_EQ(stats.busy_us, 50);
 }
 
+TEST(ExecutorSend, RecordsAndStatsTellTheBytesThatTravel) {
+  Plan plan = test::synchronous_plan(2);
+  plan.buckets[1].message_bytes = 9;
+  const Bench bench(plan);
+  bench.backward();
+  bench.links[0]->complete("1@0");
+  const auto records = bench.executor->take_records();
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].bytes, 9);
+  EXPECT_EQ(bench.executor->link_stats().at(0).bytes, test::kBucketBytes + 9);
+}
+
 }  // namespace
 }  // namespace deft

@@ -97,6 +97,18 @@ TEST(Schedule, KnowsTheTasksOfAGenerationAndOfALink) {
   EXPECT_EQ(std::vector(on_link.begin(), on_link.end()), (std::vector<std::int32_t>{1, 2}));
   EXPECT_EQ(schedule.bucket_of(2), 0);
   EXPECT_EQ(schedule.bytes_of_task(1), test::kBucketBytes);
+  EXPECT_EQ(schedule.message_bytes_of_task(1), test::kBucketBytes);
+}
+
+TEST(Schedule, KnowsWhatTravelsOfAnEncodedBucket) {
+  Plan plan = test::bare_plan(2);
+  test::add_generation(plan, {.bucket = 0});
+  test::add_generation(plan, {.bucket = 1});
+  plan.buckets[1].message_bytes = 7;
+  const Schedule schedule(plan);
+  EXPECT_EQ(schedule.message_bytes_of_task(0), test::kBucketBytes);
+  EXPECT_EQ(schedule.message_bytes_of_task(1), 7);
+  EXPECT_EQ(schedule.bytes_of_task(1), test::kBucketBytes);
 }
 
 }  // namespace

@@ -1,9 +1,16 @@
 import click
 import pytest
 
-from deft_horovod.cli.inputs import ProfileFile, parameters_for, parameters_of, request_of
+from deft_horovod.cli.inputs import (
+    ProfileFile,
+    parameters_for,
+    parameters_of,
+    plan_of_file,
+    request_of,
+)
 from deft_horovod.config import Config
 from deft_horovod.errors import NotSupportedError, PlanError
+from deft_horovod.plan import Plan
 from deft_horovod.policies import get
 from deft_horovod.profile import Profile, Tensor
 from tests.unit.support.example import profile, saved
@@ -64,3 +71,21 @@ def test_a_plan_knows_devices_and_compression():
     assert parameters_for(profile(), None) == parameters_of(profile())
     less = plan.model_copy(update={"slots": plan.slots[1:]})
     assert parameters_for(profile(), less) == parameters_of(profile())
+
+
+def test_a_plan_keeps_what_was_predicted_from_these_measurements_alone(tmp_path):
+    one, path = profile(), tmp_path / "plan.json"
+    plan = get("deft").plan(request_of(one, Config()))
+    plan.save(path)
+    assert plan.prediction is not None
+    assert plan_of_file(path, one) == plan
+    slower = one.model_copy(update={"forward_us": 2 * one.forward_us})
+    assert plan_of_file(path, slower) == plan.model_copy(update={"prediction": None})
+    with pytest.raises(PlanError, match="not made for this model"):
+        plan_of_file(path, one.model_copy(update={"tensors": one.tensors[::-1]}))
+
+
+def test_a_file_of_horovods_own_calls_has_no_plan(tmp_path):
+    path = tmp_path / "plan.json"
+    Plan(policy="stock").save(path)
+    assert plan_of_file(path, profile()) is None

@@ -1,8 +1,17 @@
 import json
+import re
 
 import pytest
 
+from deft_horovod.plan import Plan
+from deft_horovod.profile import FormatCost, LinkCost
 from tests.unit.support.example import BLOCKS, fails, profile, saved, succeeds
+
+INT8 = LinkCost(alpha_us=1_500.0, beta_us_per_byte=0.0012)
+FORMATS = (
+    FormatCost(format="f16", cost=LinkCost(alpha_us=1_500.0, beta_us_per_byte=0.0022)),
+    FormatCost(format="int8", cost=INT8, encode_us_per_byte=8e-5, decode_us_per_byte=5e-5),
+)
 
 
 def layers(text):
@@ -57,6 +66,72 @@ def test_filter_and_top_leave_the_totals(tmp_path):
     assert [layer["name"] for layer in result["layers"]] == ["blocks.0", "blocks.1"]
     every = json.loads(succeeds("layers", path, "--json").stdout)
     assert result["totals"] == every["totals"]
+
+
+@pytest.mark.parametrize("links", [("horovod",), ("horovod", "second")])
+def test_with_an_accuracy_each_layer_says_how_it_travels(tmp_path, links):
+    path = saved(tmp_path, links=links, formats=FORMATS)
+    result = succeeds("layers", path, "--accuracy", "equal")
+    lines = result.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "\u2026" not in result.stdout
+    embedding = next(line for line in lines if line.startswith("embedding"))
+    assert re.search(r"16\.0 MB +int8 +4\.1 MB", embedding)
+    (scale,) = [line for line in lines if line.startswith("scale")]
+    assert re.search(r"4 B +exact +4 B", scale)
+    text = " ".join(result.stdout.split())
+    assert "plan of least_stale: " in text
+    assert "% of the bytes as int8" in text
+    assert "40.0 MB of gradients travel as " in text
+    assert "link 'horovod' in int8: 1500 us a message + 833.3 MB/s of values" in text
+    assert "one core encodes 12.5 GB/s and decodes 20 GB/s" in text
+
+
+def test_json_has_the_formats_too(tmp_path):
+    path = saved(tmp_path, formats=FORMATS)
+    found = json.loads(succeeds("layers", path, "--accuracy", "equal", "--json").stdout)
+    plan = json.loads(succeeds("plan", path, "--accuracy", "equal", "--json").stdout)
+    assert found["plan"] == Plan(**plan).hash()
+    embedding = found["layers"][0]
+    sent = embedding["formats"]["int8"]
+    assert sent["bytes"] == 16_000_000
+    assert 4_000_000 < sent["message_bytes"] < 4_100_000
+    totals = found["totals"]["formats"]
+    assert sum(part["bytes"] for part in totals.values()) == found["totals"]["bytes"]
+    plain = json.loads(succeeds("layers", path, "--json").stdout)
+    assert "plan" not in plain
+    assert plain["layers"][0]["formats"] == plain["totals"]["formats"] == {}
+
+
+def test_the_plan_may_come_from_a_file(tmp_path):
+    path = saved(tmp_path, formats=FORMATS)
+    file = tmp_path / "plan.json"
+    succeeds("plan", path, "--accuracy", "equal", "--save", file)
+    wanted = succeeds("layers", path, "--accuracy", "equal").stdout
+    assert succeeds("layers", path, "--plan", file).stdout == wanted
+    message = fails(2, "layers", path, "--plan", file, "--accuracy", "equal")
+    assert "--accuracy would make another" in message
+    other = saved(tmp_path, links=("second",), formats=FORMATS)
+    assert "link 'horovod'" in fails(1, "layers", other, "--plan", file)
+    empty = tmp_path / "stock.json"
+    Plan(policy="stock").save(empty)
+    assert succeeds("layers", path, "--plan", empty).stdout == succeeds("layers", path).stdout
+
+
+def test_exact_layers_are_called_so(tmp_path):
+    text = succeeds("layers", saved(tmp_path, formats=FORMATS), "--accuracy", "exact").stdout
+    assert "int8" not in text  # neither a layer nor what it would cost
+    assert "take it anew" not in text
+    assert re.search(r"16\.0 MB +exact +16\.0 MB", text)
+
+
+def test_a_profile_without_formats_says_so(tmp_path):
+    path = saved(tmp_path)
+    for word in ("equal", "fast"):
+        text = " ".join(succeeds("layers", path, "--accuracy", word).stdout.split())
+        assert "formats are not in this profile: take it anew with `deft-profile run`" in text
+    alone = saved(tmp_path, links=(), size=1)
+    assert "nothing to plan for" in fails(1, "layers", alone, "--accuracy", "equal")
 
 
 def test_mistakes_are_told(tmp_path):

@@ -10,6 +10,7 @@ from deft_horovod import policies
 from deft_horovod.errors import PlanError
 from deft_horovod.plan import Plan
 from deft_horovod.runtime.extension import native
+from tests.unit.plan.test_formats import plan_of
 from tests.unit.support.planning import requests
 from tests.unit.support.random_plans import plans
 
@@ -42,6 +43,14 @@ def test_the_plans_of_every_policy_pass(name, data):
     there = native.Plan(plan.model_dump())
     assert there.buckets == len(plan.buckets)
     assert there.tasks == len(plan.tasks)
+
+
+def test_messages_have_sizes_of_their_own_or_those_of_their_buckets():
+    fields = plan_of([1000, 3000], [False, False], [0.5], "int8").model_dump()
+    assert native.Plan(fields, [300, 700]).buckets == len(fields["buckets"])
+    assert native.Plan(fields).buckets == len(fields["buckets"])
+    with pytest.raises(native.CorePlanError, match="sizes of 1 messages"):
+        native.Plan(fields, [300])
 
 
 @settings(max_examples=100)

@@ -4,10 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deft_horovod.base.format_bytes import FormatBytes
 from deft_horovod.cli.inputs import parameters_of
-from deft_horovod.profile import ModuleProfile, Profile
+from deft_horovod.profile import FormatCost, LinkCost, ModuleProfile, Profile
 from deft_horovod.profile.layer_table import layer_table
 from tests.unit.support.example import BLOCKS, COST, profile
+
+INT8 = LinkCost(alpha_us=1_500.0, beta_us_per_byte=0.0012)
 
 
 def example(**options):
@@ -74,6 +77,50 @@ def test_data_is_json():
     data = json.loads(json.dumps(table.to_data(), allow_nan=False))
     assert len(data["layers"]) == len(table.rows)
     assert set(data["layers"][0]["communication_us"]) == {"horovod", "second"}
+
+
+def _shares(one, **of_weights):
+    """Matrices travel like this, everything else as it is."""
+    found = []
+    for parameter in parameters_of(one):
+        whole = FormatBytes(parameter.bytes, parameter.bytes)
+        sent = {name: FormatBytes(*sizes(parameter.bytes)) for name, sizes in of_weights.items()}
+        found.append({"f32": whole} if parameter.exact else sent)
+    return found
+
+
+def test_under_a_plan_a_row_says_how_its_gradients_travel():
+    one = profile(formats=(FormatCost(format="int8", cost=INT8),))
+    table = layer_table(one, parameters_of(one), _shares(one, int8=lambda size: (size, size // 4)))
+    embedding, block = table.rows[:2]
+    assert embedding.formats == {"int8": FormatBytes(16_000_000, 4_000_000)}
+    assert embedding.communication_us == {"horovod": INT8.time_us(16_000_000)}
+    assert [*block.formats] == ["int8", "f32"]
+    assert block.formats["f32"] == FormatBytes(4_000, 4_000)
+    weight_us = INT8.time_us(6_000_000)
+    assert block.communication_us["horovod"] == weight_us + COST.beta_us_per_byte * 4_000
+    whole = sum(row.bytes for row in table.rows)
+    assert sum(part.bytes for part in table.formats.values()) == whole
+    assert json.loads(json.dumps(table.to_data()))["totals"]["formats"]["int8"] == {
+        "bytes": 40_000_000,
+        "message_bytes": 10_000_000,
+    }
+
+
+def test_what_was_not_measured_in_a_format_counts_as_it_is():
+    one = profile()
+    table = layer_table(one, parameters_of(one), _shares(one, int4=lambda size: (size, size // 8)))
+    assert table.rows[0].communication_us["horovod"] == COST.time_us(16_000_000)
+
+
+def test_all_exact_is_as_without_a_plan():
+    one, plain = example()
+    exact = [{"f32": FormatBytes(p.bytes, p.bytes)} for p in parameters_of(one)]
+    table = layer_table(one, parameters_of(one), exact)
+    assert table.communication_us == plain.communication_us
+    assert table.formats == {"f32": FormatBytes(table.bytes, table.bytes)}
+    assert plain.formats == {}
+    assert plain.rows[0].formats == {}
 
 
 @settings(max_examples=50)

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,3 +82,17 @@ def test_without_a_known_cycle_a_message_takes_what_the_line_says():
     cost = LinkCost(alpha_us=200.0, beta_us_per_byte=0.01)
     assert cost.time_us(1000) == 210.0
     assert cost.with_in_flight(8).time_us(1000) == 210.0
+
+
+def test_what_the_codec_takes_need_not_be_known():
+    """Files of before say nothing of it."""
+    cost = {"alpha_us": 900.0, "beta_us_per_byte": 0.001}
+    fields = json.loads(Profile.assumed(1).to_json())
+    link = {"name": "horovod", "cost": cost, "formats": [{"format": "int8", "cost": cost}]}
+    profile = Profile.from_json(json.dumps({**fields, "links": [link]}))
+    (one,) = profile.links[0].formats
+    assert (one.encode_us_per_byte, one.decode_us_per_byte) == (None, None)
+    known = one.model_copy(update={"encode_us_per_byte": 8e-5, "decode_us_per_byte": 5e-5})
+    links = (profile.links[0].model_copy(update={"formats": (known,)}),)
+    whole = profile.model_copy(update={"links": links})
+    assert Profile.from_json(whole.to_json()) == whole

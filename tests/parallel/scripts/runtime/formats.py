@@ -155,6 +155,8 @@ def case_replicas_stay_equal() -> None:
         (found,) = job.optimizer.stats()["formats"].values()
         assert found["message_bytes"] < 0.3 * found["bytes"]
         assert 1e-3 < found["error"] < 0.05
+        # Each bucket has one message a step: what links have carried is what messages have.
+        assert job.optimizer.stats()["bytes"] == STEPS * found["message_bytes"]
     halves = Job("int4", backward_passes_per_step=2)
     for _ in range(STEPS):
         halves.optimizer.zero_grad()
@@ -253,6 +255,9 @@ def case_accuracy_in_one_word() -> None:
         (link, *_) = optimizer.profile.links
         wanted = {"exact": [], "equal": ["f16", "int8"], "fast": ["f16", "int8", "int4"]}
         assert [cost.format for cost in link.formats] == wanted[word]
+        for cost in link.formats:
+            assert 0.0 < cost.encode_us_per_byte < 0.1, cost
+            assert 0.0 < cost.decode_us_per_byte < 0.1, cost
 
 
 if __name__ == "__main__":

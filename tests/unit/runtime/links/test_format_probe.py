@@ -28,7 +28,7 @@ def test_each_link_is_measured_in_each_format(monkeypatch):
         return plan.sizes_bytes
 
     def agreed(agreement, samples):
-        costs = [LinkCost(alpha_us=float(i), beta_us_per_byte=0.001) for i in range(len(samples))]
+        costs = [LinkCost(alpha_us=float(i), beta_us_per_byte=i / 8) for i in range(len(samples))]
         return [type("Fit", (), {"cost": cost}) for cost in costs]
 
     monkeypatch.setattr(format_probe, "measure", measured)
@@ -39,4 +39,7 @@ def test_each_link_is_measured_in_each_format(monkeypatch):
     assert len(streams) == 4
     told = [[(one.format, one.cost.alpha_us) for one in link.formats] for link in found]
     assert told == [[("f16", 0.0), ("int8", 1.0)], [("f16", 2.0), ("int8", 3.0)]]
+    codec = [(one.encode_us_per_byte, one.decode_us_per_byte) for one in found[0].formats]
+    assert codec == [(0.5, 0.625), (0.75, 0.875)]
+    assert codec == [(one.encode_us_per_byte, one.decode_us_per_byte) for one in found[1].formats]
     assert [link.cost for link in found] == [link.cost for link in PROFILES]
