@@ -157,6 +157,9 @@ class Encoding:
     sum_rest: torch.Tensor
     error: float  # of the latest message, relative to its values; below 0: not known
     sum_rest_begin: int  # in `rest`: where the values of this rank's chunk begin
+    # The next message travels as it is, with all that rounding has left.
+    whole_next: bool
+    always_whole: bool
 
     def __init__(
         self,
@@ -166,6 +169,8 @@ class Encoding:
         owners: int = 1,  # more than one: all ranks, each of a chunk
         rank: int = 0,  # of this process, among the owners
     ) -> None: ...
+    @staticmethod
+    def whole(elements: int, raw: Sequence[tuple[int, int]] = ()) -> Encoding: ...
 
 def encoding_owners(format: str, elements: int, ranks: int) -> int: ...
 

@@ -16,12 +16,17 @@ namespace {
 
 using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
+std::vector<ValueRange> ranges_of(const Pairs& pairs) {
+  std::vector<ValueRange> ranges;
+  ranges.reserve(pairs.size());
+  for (const auto& [begin, count] : pairs) ranges.push_back({begin, count});
+  return ranges;
+}
+
 std::shared_ptr<Encoding> make_encoding(const std::string& format, std::int64_t elements,
                                         const Pairs& raw, std::int32_t owners, std::int32_t rank) {
-  std::vector<ValueRange> ranges;
-  ranges.reserve(raw.size());
-  for (const auto& [begin, count] : raw) ranges.push_back({begin, count});
-  return std::make_shared<Encoding>(wire::format_of(format), elements, ranges, owners, rank);
+  return std::make_shared<Encoding>(wire::format_of(format), elements, ranges_of(raw), owners,
+                                    rank);
 }
 
 // Its memory, which lives as long as the tensor.
@@ -45,6 +50,14 @@ void bind_encoded(py::module_& module) {
                                                   "How one message travels in a wire format.")
       .def(py::init(&make_encoding), py::arg("format"), py::arg("elements"),
            py::arg("raw") = Pairs{}, py::arg("owners") = 1, py::arg("rank") = 0)
+      .def_static(
+          "whole",
+          [](std::int64_t elements, const Pairs& raw) {
+            return Encoding::whole(elements, ranges_of(raw));
+          },
+          py::arg("elements"), py::arg("raw") = Pairs{})
+      .def_property("whole_next", &Encoding::whole_next, &Encoding::set_whole_next)
+      .def_property_readonly("always_whole", &Encoding::always_whole)
       .def_property_readonly("elements", &Encoding::elements)
       .def_property_readonly("bytes", &Encoding::bytes)
       .def_property_readonly("owners", &Encoding::owners)

@@ -18,14 +18,15 @@ Range = tuple[int, int]  # where it begins in the bucket, and its elements
 def raw_ranges(plan: Plan, members: Sequence[Sequence[int]], bucket: int) -> tuple[Range, ...]:
     """Of an encoded bucket what travels as it is: headers, slots that are exact, and the padding
     behind slots, which nothing writes but what arrives: one value that is not finite would stay in
-    it. `members`: the slots of each bucket."""
+    it. Of an exact bucket headers and padding alone. `members`: the slots of each bucket."""
     place = plan.buckets[bucket]
     unit = unit_elements(plan.arenas[place.arena].wire)
     found: list[Range] = []
     for slot in (plan.slots[index] for index in members[bucket]):
         padded = -(-slot.end // unit) * unit
         parts = ((slot.begin, slot.begin + unit), (slot.end, padded))
-        for first, last in [(slot.begin, padded)] if slot.exact else parts:
+        as_it_is = slot.exact and place.format != EXACT
+        for first, last in [(slot.begin, padded)] if as_it_is else parts:
             begin, end = max(first, place.begin) - place.begin, min(last, place.end) - place.begin
             if begin >= end:
                 continue
@@ -36,7 +37,8 @@ def raw_ranges(plan: Plan, members: Sequence[Sequence[int]], bucket: int) -> tup
 
 
 def rest_ranges(plan: Plan, members: Sequence[Sequence[int]], bucket: int) -> tuple[Range, ...]:
-    """What of an encoded bucket is encoded, in the order in which its rests lie."""
+    """What of an encoded bucket is encoded, in the order in which its rests lie; of an exact bucket
+    all gradients."""
     found, begin = [], 0
     place = plan.buckets[bucket]
     for start, elements in (*raw_ranges(plan, members, bucket), (place.end - place.begin, 0)):

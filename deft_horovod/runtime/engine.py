@@ -27,7 +27,7 @@ from deft_horovod.runtime.process import Process
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.reduce import updates
-from deft_horovod.runtime.reduce.encoded import refuse_join
+from deft_horovod.runtime.reduce.encoded import refuse_join, require_between_steps
 from deft_horovod.runtime.reduce.in_flight import InFlight, agreed_members
 from deft_horovod.runtime.reduce.installed import Installed
 from deft_horovod.runtime.reduce.loss_scale import LossScales
@@ -164,10 +164,13 @@ class Engine:
         if threading.get_ident() == self._training_thread:
             self.open_gates()
 
-    def flush(self) -> None:
+    def flush(self, *, rests: bool) -> None:
         """Applies whatever is on its way. With late updates every rank has to call it, at the same
         boundary; the cycle of the plan begins anew. Gradients of a step that has not ended are in
-        ``p.grad`` as before, and travel when it ends."""
+        ``p.grad`` as before, and travel when it ends. `rests`: the next messages are whole."""
+        rests = rests and self.planned is not None and is_encoded(self.planned.plan)
+        if rests:
+            require_between_steps(self._agreement(), in_step=self.complete)
         self.open_gates()
         if (late := self._installed.late) and self._assignment is not None:
             if self.complete:
@@ -175,6 +178,8 @@ class Engine:
                 updates.apply_now(late, self._inner, gated, self.scales)
             updates.flush(late, self._inner, self.scales)
             self._begin_cycle(self._assignment, late)
+        if rests:
+            self._installer.rests.send_whole()
 
     def settle(self, limit_s: float) -> None:
         """The others get our part of what is on its way, and what gates hold is applied. In the
@@ -200,7 +205,7 @@ class Engine:
         """All ranks have come out of ``join()``. Those that left early have not read what the last
         headers asked for, so no rank acts on it. A rank that asked asks again in the next step."""
         if self.planned is not None:
-            self.planned.forget_replan_requests()
+            self.planned.forget_requests()
         self._control.rejoin(self._agreement())
         if (late := self._installed.late) and self._assignment is not None:  # a new cycle for all
             self._begin_cycle(self._assignment, late)
@@ -297,9 +302,8 @@ class Engine:
         if members:
             number = "x" if self.number is None else self.number
             prefix = f"deft.{number}.now"
-            StockReducer(
-                members, self.brief.reduction, prefix, self.brief.config.deadline_s
-            ).finish()
+            deadline_s = self.brief.config.deadline_s
+            StockReducer(members, self.brief.reduction, prefix, deadline_s).finish()
 
     # --- planning ----------------------------------------------------------------------------
     def _observe(self) -> Observer:
@@ -358,11 +362,8 @@ class Engine:
         corrected = self._installer.correction(self._observer) == "local"
         self._control.turn(agreement, self._observer, self.planned, corrected=corrected)
         self._adopt(self._assign(agreement))
-        if (
-            self._control.plans_at_once
-            and self.planned is not None
-            and not self._observer.experienced
-        ):
+        at_first = self._control.plans_at_once and not self._observer.experienced
+        if at_first and self.planned is not None:
             self.planned.session.request_replan()  # after a step their order is known
         self.clock.forget()
 

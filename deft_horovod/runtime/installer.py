@@ -77,5 +77,7 @@ class Installer:
             return None
         deadline_s, groups = self.brief.config.deadline_s, self.brief.groups.of(members)
         prefix = f"deft.{number}.stock"
-        reducer = StockReducer(members, self.brief.reduction, prefix, deadline_s, groups)
+        reducer = StockReducer(
+            members, self.brief.reduction, prefix, deadline_s, groups, self.rests
+        )
         return StockHooks(reducer, passes_per_step)

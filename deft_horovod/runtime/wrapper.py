@@ -336,14 +336,18 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._engine.restore(in_flight)
 
     # --- ours --------------------------------------------------------------------------------
-    def flush(self) -> None:
+    def flush(self, *, rests: bool = False) -> None:
         """Applies every update that is still on its way, so that parameters can be read.
 
         Where updates come late (``stats()["late"]``) all ranks have to call it, between the same
         two steps. Gradients of a step that has not ended stay in ``p.grad``.
+
+        `rests`: the gradients of the next step travel in full precision, together with what
+        rounding has left of those before. All ranks have to call it, between ``step()`` and
+        ``backward()``. Where nothing travels in fewer bits it changes nothing.
         """
         if self._engine is not None:
-            self._engine.flush()
+            self._engine.flush(rests=rests)
 
     def __enter__(self) -> Self:
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final
 
 import horovod.torch as stock
@@ -14,12 +15,14 @@ from deft_horovod.plan.contents import contents
 from deft_horovod.plan.formats import is_encoded, raw_ranges
 from deft_horovod.plan.formats_text import formats_text
 from deft_horovod.runtime.extension import native
+from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.reduction import Reduction
 
 if TYPE_CHECKING:
     from deft_horovod import _C
 
 
+_TAKES_RESTS: Final = ("all_reduce", "reduce_scatter")  # all values of a rank are in its message
 _SUMMED: Final = 2  # ranks between which encoded messages are sums (docs/internals/encoded-link.md)
 
 
@@ -34,6 +37,19 @@ def encodings_of(plan: Plan, rank: int, size: int) -> dict[int, _C.Encoding]:
         owners = native.encoding_owners(bucket.format, elements, size)
         mine = rank if owners > 1 else 0
         found[index] = native.Encoding(bucket.format, elements, raw, owners, mine)
+    return found
+
+
+def whole_of(plan: Plan, parameters: AbstractSet[str]) -> dict[int, _C.Encoding]:
+    """Of each bucket that travels as it is and holds any of these: what takes their rests along."""
+    members = contents(plan.slots, plan.buckets)
+    found = {}
+    for index, bucket in enumerate(plan.buckets):
+        arena = plan.arenas[bucket.arena]
+        fits = bucket.format == EXACT and (arena.wire, arena.device) == ("float32", "cpu")
+        if fits and any(plan.slots[slot].name in parameters for slot in members[index]):
+            raw = raw_ranges(plan, members, index)
+            found[index] = native.Encoding.whole(bucket.end - bucket.begin, raw)
     return found
 
 
@@ -56,16 +72,37 @@ def links_of(
     found = []
     for number, link in enumerate(plan.links):
         carried = {
-            f"{prefix}.t{index}": encodings[bucket]
+            name: encodings[bucket]
             for index, task in enumerate(plan.tasks)
             if task.link == number
+            and task.op in _TAKES_RESTS
             and (bucket := plan.generations[task.generation].bucket) in encodings
+            for name in _names(f"{prefix}.t{index}", plan, in_order=link.plan_order)
         }
         path = opened[link.name]
         if carried:
             path = native.EncodedLink(path, ranks.size(), ranks.rank(), factor, carried)
         found.append(path)
     return found
+
+
+def _names(name: str, plan: Plan, *, in_order: bool) -> list[str]:
+    """Of the messages of a task, as the session calls them."""
+    return [name] if in_order else [f"{name}.{buffer}" for buffer in range(plan.buffers)]
+
+
+def require_between_steps(agreement: Agreement, *, in_step: bool) -> None:
+    """How a message travels must not change while some ranks may have sent it already."""
+    if any(agreement.union([in_step])):
+        raise NotSupportedError(
+            explain(
+                "flush(rests=True) between backward() and step()",
+                rank=stock.rank(),
+                observed="gradients of this step on a rank, which may have left",
+                expected="a call between step() and the next backward()",
+                action="call flush(rests=True) after step()",
+            )
+        )
 
 
 def refuse_join(plan: Plan, ranks: int) -> None:

@@ -39,7 +39,7 @@ class InFlight:
     memory: tuple[tuple[int, int, torch.Tensor], ...]  # (bucket, buffer, elements)
     void: tuple[tuple[int, int], ...]  # (generation, first step) that are to be thrown away
     scales: tuple[tuple[int, float], ...]  # (step, loss scale)
-    rests: Mapping[str, Mapping[str, torch.Tensor]] = field(default_factory=dict)
+    rests: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -63,7 +63,7 @@ class InFlight:
             ),
             void=tuple(sorted(reducer.void_runs | mixed)),
             scales=scales.to_state(),
-            rests=reducer.rests.to_state(),
+            rests=reducer.rests.to_state(in_step=in_step),
         )
 
     def restore(self, reducer: PlannedReducer, scales: LossScales) -> None:
@@ -159,6 +159,8 @@ def agreed_members(
     # With late updates a rank may be ahead of another one, and have committed once more than it
     # when that one fails (elastic training).
     void = f", without {sorted(restored.void)}" if restored.void else ""
+    whole = restored.rests.get("whole_next")
+    void += f", next in full precision: {', '.join(whole)}" if whole else ""
     saved = agreement.collect(f"step {restored.step} of plan {restored.plan.hash()[:12]}{void}")
     if len({*saved}) > 1:
         _LOG.warning(

@@ -138,9 +138,10 @@ class PlannedReducer:
         self.dropped = 0  # generations that were thrown away
         self._records: deque[native.MessageRecord] = deque(maxlen=_KEPT_RECORDS)
         process_set = route.reduction.process_set
-        encodings = self._encodings = encodings_of(plan, process_set.rank(), process_set.size())
+        rounding = encodings_of(plan, process_set.rank(), process_set.size())
         self.rests = Rests() if rests is None else rests
-        self.rests.begin(plan, encodings, factor_of(route.reduction))
+        encodings = self.rests.begin(plan, rounding, factor_of(route.reduction))
+        self._encodings = encodings
         self.session = native.Session(
             native.Plan(plan.model_dump(), message_bytes(plan)),
             [member.tensor for member in members],
@@ -247,9 +248,10 @@ class PlannedReducer:
         self._replan_asked, self._replan_asked_next = self._replan_asked_next, False
         return asked
 
-    def forget_replan_requests(self) -> None:
-        """No rank acts on what was asked for so far."""
+    def forget_requests(self) -> None:
+        """No rank acts on what was asked for so far: a new plan, messages in full precision."""
         self._replan_asked = self._replan_asked_next = False
+        self.rests.withdraw()
 
     def members_of(self, dues: Iterable[native.Due]) -> set[int]:
         """The parameters that have a part in these generations."""

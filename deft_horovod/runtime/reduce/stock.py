@@ -24,7 +24,9 @@ from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.ranks.waits import has_ended, poll_until_done, require_horovod
+from deft_horovod.runtime.reduce.encoded import factor_of
 from deft_horovod.runtime.reduce.planned import open_link
+from deft_horovod.runtime.reduce.rests import Rests
 
 _LINKED: Final = (torch.float16, torch.float32, torch.float64)
 
@@ -92,7 +94,10 @@ class StockReducer:
         prefix: str,
         deadline_s: float,
         groups: Sequence[Sequence[int]] = (),
+        rests: Rests | None = None,
     ) -> None:
+        """`rests`: of the plans before; those of the members travel with their gradients."""
+        self._rests = rests
         self._members = tuple(members)
         self._deadline_s = deadline_s
         self._reduction = reduction
@@ -160,8 +165,15 @@ class StockReducer:
             )
             return _CalledSparse(call), None
         dense = [_dense(g) for g in gradients]
+        self._add_rests(group, dense)
         wire, contexts = zip(*(reduction.compression.compress(g) for g in dense), strict=True)
         return self._send(group, list(wire)), contexts
+
+    def _add_rests(self, group: tuple[int, ...], gradients: Sequence[torch.Tensor]) -> None:
+        for i, gradient in zip(group, gradients, strict=True):
+            name, tensor = self._members[i].name, self._members[i].tensor
+            if self._rests is not None and tensor.requires_grad:
+                self._rests.add_to(gradient, name, tensor, factor_of(self._reduction))
 
     def _send(self, group: tuple[int, ...], wire: list[torch.Tensor]) -> _Message:
         reduction, name, first = self._reduction, self._name(group), wire[0]

@@ -68,10 +68,11 @@ def test_a_bucket_is_what_is_raw_and_what_is_encoded(plan):
         assert reached == bucket.end - bucket.begin
         inside = {bucket.begin + begin + i for begin, count in raw for i in range(count)}
         encoded = set(range(bucket.begin, bucket.end)) - inside
+        rounds = bucket.format != "f32"
         values = {
             i
             for slot in (plan.slots[i] for i in members[index])
-            for i in range(slot.begin + 4, slot.begin if slot.exact else slot.end)
+            for i in range(slot.begin + 4, slot.begin if slot.exact and rounds else slot.end)
         }
         assert encoded == values & set(range(bucket.begin, bucket.end))
 

@@ -1,6 +1,9 @@
 #include "core/link/encoded/encoded_link.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
+#include <vector>
 
 #include "core/link/buffer_pool.h"
 #include "core/link/encoded/exchange.h"
@@ -15,7 +18,7 @@ std::shared_ptr<void> host_memory(std::int64_t bytes) {
           [](void* memory) { ::operator delete(memory); }};
 }
 
-// Why a message cannot be encoded; empty when it can.
+// Why a message cannot be encoded, or take its rests with it; empty when it can.
 std::string refusal_of(const Message& message, const Encoding& encoding, Place place) {
   if (encoding.owners() > 1 && (encoding.owners() != place.size || encoding.rank() != place.rank)) {
     return "the encoding of message " + message.name + " is that of rank " +
@@ -23,10 +26,11 @@ std::string refusal_of(const Message& message, const Encoding& encoding, Place p
            " owners; expected rank " + std::to_string(place.rank) + " of " +
            std::to_string(place.size) + ", or a single owner";
   }
-  const bool fits = message.input_elements == encoding.elements() &&
-                    message.output_elements == encoding.elements();
-  if (message.op == Op::kAllReduce && message.dtype == DType::kFloat32 && message.device < 0 &&
-      fits) {
+  const bool known = message.op == Op::kAllReduce
+                         ? message.output_elements == encoding.elements()
+                         : message.op == Op::kReduceScatter && encoding.always_whole();
+  if (known && message.dtype == DType::kFloat32 && message.device < 0 &&
+      message.input_elements == encoding.elements()) {
     return {};
   }
   return "message " + message.name + " is an " + name_of(message.op) + " of " +
@@ -48,6 +52,16 @@ class EncodedLink::Carrier : public std::enable_shared_from_this<Carrier> {
 
   [[nodiscard]] bool matches_by_order() const { return inner_->matches_by_order(); }
 
+  // Whether no message is to be encoded, now or later, nor takes rests with it. One thread at a
+  // time asks.
+  [[nodiscard]] bool spent() {
+    if (!spent_) {
+      spent_ = std::all_of(encodings_.begin(), encodings_.end(),
+                           [](const auto& entry) { return entry.second->spent(); });
+    }
+    return spent_;
+  }
+
   void carry(Message message, Completion done) {
     const auto found = encodings_.find(message.name);
     if (found == encodings_.end()) {
@@ -58,6 +72,10 @@ class EncodedLink::Carrier : public std::enable_shared_from_this<Carrier> {
     const std::string refusal = refusal_of(message, *encoding, place_);
     if (!refusal.empty()) {
       done({Outcome::kInvalid, refusal});
+      return;
+    }
+    if (encoding->take_whole()) {
+      carry_whole(std::move(message), *encoding, std::move(done));
       return;
     }
     BufferPool::Buffer buffer = pool_.take(Exchange::buffer_bytes(*encoding, place_));
@@ -82,6 +100,16 @@ class EncodedLink::Carrier : public std::enable_shared_from_this<Carrier> {
 
   [[nodiscard]] bool takes_turns(const Message& message) const {
     return message.in_order || matches_by_order();
+  }
+
+  void carry_whole(Message message, Encoding& encoding, Completion done) {
+    if (!encoding.spent()) {
+      const auto values = std::make_shared<const std::vector<float>>(
+          encoding.with_rests(static_cast<const float*>(message.input), factor_));
+      message.input = values->data();
+      done = [values, done = std::move(done)](const LinkStatus& status) { done(status); };
+    }
+    hand_over(std::move(message), false, std::move(done));
   }
 
   void hand_over(Message message, bool in_two, Completion done) {
@@ -139,6 +167,7 @@ class EncodedLink::Carrier : public std::enable_shared_from_this<Carrier> {
   BufferPool pool_;
   Turnstile turnstile_;
   SerialWorker back_;
+  bool spent_ = false;
 };
 
 EncodedLink::EncodedLink(std::shared_ptr<Link> inner, EncodedLinkOptions options,
@@ -146,6 +175,11 @@ EncodedLink::EncodedLink(std::shared_ptr<Link> inner, EncodedLinkOptions options
     : carrier_(std::make_shared<Carrier>(std::move(inner), options, std::move(encodings))) {}
 
 void EncodedLink::send(Message message, Completion done) {
+  // Then nothing is left to be done on the way out, and no thread has to be woken for it.
+  if (carrier_->spent() && out_.wait_idle(std::chrono::microseconds(0))) {
+    carrier_->carry(std::move(message), std::move(done));
+    return;
+  }
   out_.post([carrier = carrier_, message = std::move(message), done = std::move(done)] {
     carrier->carry(message, done);
   });

@@ -1,5 +1,6 @@
 // A link that carries some all-reduces in a wire format. All ranks decode the same bytes and sum
-// them in the order of ranks, so all get the same bits.
+// them in the order of ranks, so all get the same bits. Where an encoding says that a message is
+// whole, its values travel as they are, together with what rounding has left.
 //
 // One thread encodes and another decodes and sums, so that both overlap the network time of other
 // messages. docs/internals/encoded-link.md

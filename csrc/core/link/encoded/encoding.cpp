@@ -41,6 +41,14 @@ Encoding::Encoding(wire::Format format, std::int64_t elements, const std::vector
   cut(stretches, owners);
 }
 
+std::shared_ptr<Encoding> Encoding::whole(std::int64_t elements,
+                                          const std::vector<ValueRange>& raw) {
+  // Any format that has rests will do: nothing is encoded in it.
+  auto encoding = std::make_shared<Encoding>(wire::Format::kF16, elements, raw);
+  encoding->always_whole_ = true;
+  return encoding;
+}
+
 void Encoding::cut(const std::vector<Stretch>& stretches, std::int32_t owners) {
   chunks_.resize(static_cast<std::size_t>(owners));
   std::size_t owner = 0;
@@ -78,6 +86,22 @@ std::vector<std::int64_t> Encoding::chunk_bytes() const {
   bytes.reserve(chunks_.size());
   for (const Chunk& chunk : chunks_) bytes.push_back(chunk.parts.bytes());
   return bytes;
+}
+
+std::vector<float> Encoding::with_rests(const float* values, float factor) {
+  const std::lock_guard lock(rests_mutex_);
+  std::vector<float> left = rest_;
+  float* const own = left.data() + sum_rest_begin();
+  for (std::size_t i = 0; i < sum_rest_.size(); ++i) own[i] += sum_rest_[i] / factor;
+  std::vector<float> sums(values, values + elements_);
+  for (const Chunk& chunk : chunks_) chunk.parts.add_rests(left.data() + chunk.rest, sums.data());
+  if (!std::all_of(sums.begin(), sums.end(), [](float sum) { return std::isfinite(sum); })) {
+    return {values, values + elements_};
+  }
+  std::fill(rest_.begin(), rest_.end(), 0.0F);
+  std::fill(sum_rest_.begin(), sum_rest_.end(), 0.0F);
+  spent_.store(always_whole_, std::memory_order_release);
+  return sums;
 }
 
 void Encoding::encode(const float* values, std::byte* message) {

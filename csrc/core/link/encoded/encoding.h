@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -25,6 +27,10 @@ class Encoding {
   // the r-th. Throws WireError.
   Encoding(wire::Format format, std::int64_t elements, const std::vector<ValueRange>& raw,
            std::int32_t owners = 1, std::int32_t rank = 0);
+  // One for values that travel as they are. It takes in what rounding has left of them before, all
+  // but those in `raw`, for the first message to deliver.
+  [[nodiscard]] static std::shared_ptr<Encoding> whole(std::int64_t elements,
+                                                       const std::vector<ValueRange>& raw);
 
   [[nodiscard]] std::int64_t elements() const { return elements_; }
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }  // of a message
@@ -39,6 +45,22 @@ class Encoding {
   [[nodiscard]] std::int64_t sum_rest_begin() const {
     return chunks_[static_cast<std::size_t>(rank_)].rest;
   }
+
+  // The next message travels whole: not encoded, and with all that rounding has left. All ranks
+  // have to say so between the same two messages.
+  void set_whole_next(bool whole) { whole_next_.store(whole, std::memory_order_relaxed); }
+  [[nodiscard]] bool whole_next() const { return whole_next_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool always_whole() const { return always_whole_; }
+  // Of a message that is about to leave. The one after it is encoded again.
+  [[nodiscard]] bool take_whole() {
+    return always_whole_ || whole_next_.exchange(false, std::memory_order_relaxed);
+  }
+  // The values together with their rests, and those of sums, which are `factor` times the total.
+  // Nothing is left then. If one of the values is not finite, all of them stay as they are, and all
+  // rests too.
+  [[nodiscard]] std::vector<float> with_rests(const float* values, float factor);
+  // Whether it is always whole and has delivered what was left.
+  [[nodiscard]] bool spent() const { return spent_.load(std::memory_order_acquire); }
 
   void encode(const float* values, std::byte* message);
   // What rounding left of the latest values, relative to their length, by a sample. Below 0: there
@@ -72,6 +94,10 @@ class Encoding {
   std::vector<float> rest_;
   std::vector<float> sum_rest_;
   std::atomic<double> error_ = -1.0;
+  std::atomic<bool> whole_next_ = false;
+  bool always_whole_ = false;
+  std::atomic<bool> spent_ = false;
+  std::mutex rests_mutex_;  // messages that are whole may leave on several links
 };
 
 }  // namespace deft

@@ -23,6 +23,13 @@ void Parts::encode(const wire::Codec& codec, const float* values, float* rests,
   }
 }
 
+void Parts::add_rests(const float* rests, float* values) const {
+  for (const Part& part : parts_) {
+    if (part.rest < 0) continue;
+    for (std::int64_t i = 0; i < part.elements; ++i) values[part.begin + i] += rests[part.rest + i];
+  }
+}
+
 Squares Parts::squares(const float* values, const float* rests) const {
   constexpr std::int64_t kSampled = 4096;
   Squares found;

@@ -26,6 +26,7 @@ class Parts {
 
   void encode(const wire::Codec& codec, const float* values, float* rests,
               std::byte* message) const;
+  void add_rests(const float* rests, float* values) const;
   [[nodiscard]] Squares squares(const float* values, const float* rests) const;
   // The sum of the messages in their order, times the factor: two roundings for each message and
   // one for the factor, so the same bits wherever it is computed.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -130,6 +131,109 @@ TEST_P(ExchangeTest, NothingIsLostButWhatWaitsInRests) {
   }
 }
 
+// All that is left, on any rank, of values and of sums.
+double left_in(const Job& job, const std::string& name) {
+  double left = 0.0;
+  for (const Encodings& of_rank : job.encodings) {
+    for (const auto rests : {of_rank.at(name)->rest(), of_rank.at(name)->sum_rest()}) {
+      for (const float rest : rests) left += std::abs(static_cast<double>(rest));
+    }
+  }
+  return left;
+}
+
+TEST_P(ExchangeTest, AfterAWholeMessageNothingIsLeft) {
+  for (const bool by_order : {false, true}) {
+    Job job(ranks_, {"m"}, owners_, by_order);
+    std::vector<double> produced(kElements);  // and not arrived: on average
+    for (unsigned step = 0; step < 22; ++step) {
+      std::vector<Floats> values = values_of(ranks_, step);
+      for (const Floats& of_rank : values) {
+        for (std::size_t i = 0; i < kElements; ++i) {
+          produced[i] += static_cast<double>(of_rank[i]) / static_cast<double>(ranks_);
+        }
+      }
+      const bool whole = step == 20;
+      for (const Encodings& of_rank : job.encodings) of_rank.at("m")->set_whole_next(whole);
+      for (const LinkStatus& status : job.reduce(values, "m")) ASSERT_TRUE(status.ok());
+      for (std::size_t i = 0; i < kElements; ++i) produced[i] -= static_cast<double>(values[0][i]);
+      for (const Floats& of_rank : values) ASSERT_EQ(values[0], of_rank) << step;
+      EXPECT_EQ(left_in(job, "m") == 0.0, whole) << step;
+      if (!whole) continue;
+      for (std::size_t i = 0; i < kElements; ++i) EXPECT_NEAR(produced[i], 0.0, 2e-5) << i;
+    }
+  }
+}
+
+TEST_P(ExchangeTest, AWholeMessageKeepsItsPlaceInTheOrder) {
+  const std::vector<std::string> names = {"a", "b", "c"};
+  Job job(ranks_, names, owners_, true);
+  for (const Encodings& of_rank : job.encodings) of_rank.at("b")->set_whole_next(true);
+  std::vector<std::vector<Floats>> values;
+  for (unsigned i = 0; i < 9; ++i) values.push_back(values_of(ranks_, i));
+  std::vector<std::future<LinkStatus>> answers;
+  for (std::size_t rank = 0; rank < ranks_; ++rank) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      answers.push_back(sent(*job.links[rank], message_on(values[i][rank], names[i % 3])));
+    }
+  }
+  for (auto& answer : answers) ASSERT_TRUE(wait_for(answer).ok());
+  for (const auto& of_rank : job.meeting->order) EXPECT_EQ(of_rank, job.meeting->order[0]);
+  for (const auto& of_message : values) {
+    for (const Floats& of_rank : of_message) EXPECT_EQ(of_rank, of_message[0]);
+  }
+}
+
+TEST_P(ExchangeTest, OnlyRanksWithRestsNeedAnEncodingThatIsAlwaysWhole) {
+  for (const Op op : {Op::kAllReduce, Op::kReduceScatter}) {
+    const std::size_t elements = 10 * ranks_;
+    const auto meeting = std::make_shared<Meeting>(ranks_, false);
+    const auto encoding = Encoding::whole(static_cast<std::int64_t>(elements), {{0, 4}});
+    for (float& rest : encoding->rest()) rest = static_cast<float>(ranks_);
+    std::vector<std::shared_ptr<Link>> links;
+    for (std::size_t rank = 0; rank < ranks_; ++rank) {
+      links.push_back(std::make_shared<MeetingLink>(meeting, rank));
+    }
+    const EncodedLinkOptions options{static_cast<std::int32_t>(ranks_), 0, 1.0F};
+    links[0] = std::make_shared<EncodedLink>(links[0], options, Encodings{{"m", encoding}});
+    for (const float extra : {1.0F, 0.0F, 0.0F}) {
+      std::vector<Floats> values(ranks_, Floats(elements, 5.0F));
+      std::vector<std::future<LinkStatus>> answers;
+      for (std::size_t rank = 0; rank < ranks_; ++rank) {
+        Message message = message_on(values[rank], "m");
+        message.op = op;
+        if (op == Op::kReduceScatter) {
+          message.output_elements = 10;
+          message.output = values[rank].data() + 10 * rank;
+        }
+        answers.push_back(sent(*links[rank], message));
+      }
+      for (auto& answer : answers) ASSERT_TRUE(wait_for(answer).ok());
+      for (std::size_t i = 0; i < elements; ++i) {
+        const std::size_t at = op == Op::kReduceScatter ? i / 10 : 1;
+        EXPECT_EQ(values[at][i], i < 4 ? 5.0F : 5.0F + extra) << i;
+      }
+    }
+    meeting->end();
+  }
+}
+
+TEST_P(ExchangeTest, WhatIsNotFiniteTravelsWholeWithoutTheRestsOfItsRank) {
+  Job job(ranks_, {"m"}, owners_);
+  std::vector<Floats> values = values_of(ranks_, 1);
+  for (const LinkStatus& status : job.reduce(values, "m")) ASSERT_TRUE(status.ok());
+  const std::span<float> rests = job.encodings[0].at("m")->rest();
+  const Floats before(rests.begin(), rests.end());
+  values = values_of(ranks_, 2);
+  values[0][700] = std::numeric_limits<float>::quiet_NaN();
+  for (const Encodings& of_rank : job.encodings) of_rank.at("m")->set_whole_next(true);
+  for (const LinkStatus& status : job.reduce(values, "m")) ASSERT_TRUE(status.ok());
+  for (const Floats& of_rank : values) EXPECT_FALSE(std::isfinite(of_rank[700]));
+  EXPECT_EQ(Floats(rests.begin(), rests.end()), before);
+  const std::span<float> of_other = job.encodings[1].at("m")->rest();
+  EXPECT_TRUE(std::all_of(of_other.begin(), of_other.end(), [](float one) { return one == 0.0F; }));
+}
+
 TEST_P(ExchangeTest, WhatIsNotFiniteArrivesEverywhere) {
   Job job(ranks_, {"m"}, owners_);
   std::vector<Floats> values = values_of(ranks_, 1);
@@ -223,6 +327,32 @@ TEST(EncodedLink, MessagesReachTheInnerLinkInTheirOrder) {
   for (auto& answer : last) EXPECT_TRUE(wait_for(answer).ok());
   EXPECT_EQ(job.meeting->order[0],
             (std::vector<std::string>{"int8", "plain0", "plain1", "plain2", "plain3", "plain4"}));
+}
+
+// On the thread that sends, and all at once.
+class DirectLink : public Link {
+ public:
+  void send(Message /*message*/, Completion done) override {
+    thread = std::this_thread::get_id();
+    done({});
+  }
+
+  std::thread::id thread;
+};
+
+TEST(EncodedLink, OnceAllIsDeliveredNoThreadStandsBetween) {
+  const auto inner = std::make_shared<DirectLink>();
+  const auto encoding = Encoding::whole(10, {});
+  EncodedLink link(inner, {1, 0, 1.0F}, {{"m", encoding}});
+  Floats values(10);
+  bool direct = false;
+  for (int i = 0; i < 1000 && !direct; ++i) {
+    auto answer = sent(link, message_on(values, "m"));
+    ASSERT_TRUE(wait_for(answer).ok());
+    direct = inner->thread == std::this_thread::get_id();
+    EXPECT_FALSE(i == 0 && direct);
+  }
+  EXPECT_TRUE(direct);
 }
 
 TEST(EncodedLink, WhatDoesNotFitItsEncodingIsRefused) {

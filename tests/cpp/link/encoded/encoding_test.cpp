@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <limits>
@@ -191,6 +192,68 @@ TEST(Encoding, WhatIsNotFiniteArrivesAndLeavesItsRest) {
   EXPECT_FALSE(std::isfinite(sums[300]));
   EXPECT_TRUE(std::isfinite(sums[0]));
   for (std::size_t i = 256; i < 512; ++i) EXPECT_EQ(encoding.rest()[i], before[i]);
+}
+
+TEST_P(EncodingTest, AWholeMessageTakesAllRestsWithIt) {
+  constexpr std::size_t kElements = 3001;
+  constexpr std::int32_t kOwners = 3;
+  constexpr float kFactor = 0.25F;
+  for (std::int32_t rank = 0; rank < kOwners; ++rank) {
+    Encoding encoding(GetParam(), kElements, {{900, 200}}, kOwners, rank);
+    const Floats values = random_values(kElements, 1);
+    Floats expected = values;
+    for (std::size_t i = 0; i < encoding.rest().size(); ++i) {
+      encoding.rest()[i] = static_cast<float>(i % 7);
+      expected[i < 900 ? i : i + 200] += static_cast<float>(i % 7);
+    }
+    for (std::size_t i = 0; i < encoding.sum_rest().size(); ++i) {
+      encoding.sum_rest()[i] = 1.0F;
+      const std::size_t at = static_cast<std::size_t>(encoding.sum_rest_begin()) + i;
+      expected[at < 900 ? at : at + 200] += 1.0F / kFactor;
+    }
+    const Floats sent = encoding.with_rests(values.data(), kFactor);
+    for (std::size_t i = 0; i < kElements; ++i) EXPECT_NEAR(sent[i], expected[i], 1e-5) << i;
+    for (const std::span<float> rests : {encoding.rest(), encoding.sum_rest()}) {
+      EXPECT_TRUE(std::all_of(rests.begin(), rests.end(), [](float one) { return one == 0.0F; }));
+    }
+    EXPECT_EQ(encoding.with_rests(values.data(), kFactor), values);
+    EXPECT_FALSE(encoding.spent());
+  }
+}
+
+TEST(Encoding, OnlyTheNextMessageIsWhole) {
+  Encoding encoding(wire::Format::kInt8, 8, {});
+  EXPECT_FALSE(encoding.take_whole());
+  encoding.set_whole_next(true);
+  EXPECT_TRUE(encoding.whole_next());
+  EXPECT_TRUE(encoding.take_whole());
+  EXPECT_FALSE(encoding.whole_next());
+  EXPECT_FALSE(encoding.take_whole());
+}
+
+TEST(Encoding, WhatIsNotFiniteTravelsWholeWithoutRests) {
+  const auto encoding = Encoding::whole(6, {{0, 2}});
+  ASSERT_EQ(encoding->rest().size(), 4U);
+  for (float& rest : encoding->rest()) rest = 3e38F;
+  const float inf = std::numeric_limits<float>::infinity();
+  // A header; a value; a value that is too large only with its rest.
+  for (const Floats& values :
+       {Floats{0, inf, 0, 0, 0, 0}, {0, 0, -inf, 0, 0, 0}, {0, 0, 0, 0, 0, 3e38F}}) {
+    EXPECT_EQ(encoding->with_rests(values.data(), 1.0F), values);
+    EXPECT_EQ(encoding->rest()[0], 3e38F);
+    EXPECT_FALSE(encoding->spent());
+  }
+}
+
+TEST(Encoding, OneThatIsAlwaysWholeDeliversOnceWhatIsLeft) {
+  const auto encoding = Encoding::whole(6, {{0, 2}});
+  for (float& rest : encoding->rest()) rest = 0.5F;
+  const Floats values = {1, 2, 3, 4, 5, 6};
+  EXPECT_TRUE(encoding->take_whole());
+  EXPECT_EQ(encoding->with_rests(values.data(), 1.0F), (Floats{1, 2, 3.5F, 4.5F, 5.5F, 6.5F}));
+  EXPECT_TRUE(encoding->spent());
+  EXPECT_TRUE(encoding->take_whole());
+  EXPECT_EQ(encoding->with_rests(values.data(), 1.0F), values);
 }
 
 TEST(Encoding, TheErrorIsWhatRoundingLeavesOfTheValues) {

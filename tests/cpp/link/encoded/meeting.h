@@ -101,7 +101,7 @@ class Meeting {
     return static_cast<std::size_t>(elements * bytes_of(message.dtype));
   }
 
-  // Modulo 256, into memory that is nobody's input. Of floats nothing arrives.
+  // Modulo 256, into memory that is nobody's input.
   static void add(char* out, const char* in, std::size_t length, bool first) {
     for (std::size_t i = 0; i < length; ++i) {
       const int before = first ? 0 : out[i];
@@ -109,7 +109,29 @@ class Meeting {
     }
   }
 
+  // Into memory that may be an input.
+  static void average(const std::vector<Came>& all) {
+    Floats sums(static_cast<std::size_t>(all[0].message.input_elements));
+    for (const Came& from : all) {
+      const auto* in = static_cast<const float*>(from.message.input);
+      for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += in[i];
+    }
+    for (float& sum : sums) sum /= static_cast<float>(all.size());
+    for (std::size_t to = 0; to < all.size(); ++to) {
+      const Message& into = all[to].message;
+      const std::size_t own = into.op == Op::kAllReduce ? sums.size() : sums.size() / all.size();
+      const std::size_t begin = into.op == Op::kAllReduce ? 0 : to * own;
+      std::memcpy(into.output, sums.data() + begin, own * sizeof(float));
+    }
+  }
+
   static void deliver(const std::vector<Came>& all) {
+    const Message& first = all[0].message;
+    const bool reduces = first.op == Op::kAllReduce || first.op == Op::kReduceScatter;
+    if (reduces && first.dtype == DType::kFloat32) {
+      average(all);
+      return;
+    }
     for (std::size_t to = 0; to < all.size(); ++to) {
       const Message& into = all[to].message;
       auto* out = static_cast<char*>(into.output);
@@ -123,7 +145,7 @@ class Meeting {
         }
         if (!into.from_ranks.empty() && length != bytes(into, into.from_ranks[from])) std::abort();
         if (into.op == Op::kAllReduce) {
-          add(out, in, into.dtype == DType::kUInt8 ? length : 0, from == 0);
+          add(out, in, length, from == 0);
           continue;
         }
         if (out != in) std::memcpy(out, in, length);

@@ -28,5 +28,16 @@ TEST(Parts, EachRangeInItsFormatAndOnlyThoseThatRoundHaveRests) {
   EXPECT_EQ(sums, (std::vector<float>{-1.0F, -1.0F, 0.1F, 0.2F, 127.0F, 0.0F, 2.0F, -3.0F}));
 }
 
+TEST(Parts, RestsAreAddedToTheValuesTheyBelongTo) {
+  Parts parts;
+  parts.add(wire::Format::kInt8, 0, 2);
+  parts.add(wire::Format::kF32, 2, 4);
+  parts.add(wire::Format::kInt8, 4, 6);
+  std::vector<float> values = {1.0F, 2.0F, 3.0F, 4.0F, 5.0F, 6.0F};
+  const std::vector<float> rests = {0.5F, 0.25F, -1.0F, -2.0F};
+  parts.add_rests(rests.data(), values.data());
+  EXPECT_EQ(values, (std::vector<float>{1.5F, 2.25F, 3.0F, 4.0F, 4.0F, 4.0F}));
+}
+
 }  // namespace
 }  // namespace deft

@@ -11,13 +11,13 @@ from torch import nn
 
 import deft_horovod.torch as hvd
 from deft_horovod.errors import NotSupportedError
+from deft_horovod.plan import Plan
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.reduce.in_flight import KEY
-from tests.parallel.scripts.late_plans import Late, Make, adamw, plan_of, saved, sgd
+from tests.parallel.scripts.format_jobs import Job, Ledger, wide
+from tests.parallel.scripts.late_plans import Late, Make, adamw, plan_of, sgd
 from tests.parallel.scripts.reporting import cases_in, run_cases
 from tests.parallel.scripts.training import (
-    CLASSES,
-    WIDTH,
     Data,
     assert_equal_models,
     equal_on_all_ranks,
@@ -30,39 +30,6 @@ STEPS = 9
 MANY_STEPS = 200
 FORMATS = ("f16", "bf16", "e4m3", "int8", "int4")
 SUMMED_IN_ORDER = 2  # ranks up to which every rank sums the messages of all
-
-
-def wide(seed: int = 0) -> nn.Module:
-    """With a matrix whose message is worth two stages where there are more than two ranks."""
-    torch.manual_seed(seed)
-    return nn.Sequential(
-        nn.Linear(WIDTH, 640), nn.Tanh(), nn.Linear(640, 640), nn.Tanh(), nn.Linear(640, CLASSES)
-    )
-
-
-class Job:
-    """A model that trains with a plan in which all values travel in one format."""
-
-    def __init__(
-        self, wire_format: Any, make: Make = sgd, *, model: nn.Module | None = None, **options: Any
-    ) -> None:
-        self.model, self.make, self.options = model or mlp(), make, options
-        plan = plan_of(self.model, [Late()] * 6, wire_format=wire_format)
-        self.file = stock.broadcast_object(saved(plan), name="formats.plan")
-        self.optimizer = self.wrap(self.model)
-        self.data = Data()
-
-    def wrap(self, model: nn.Module) -> Any:
-        config = {"plan_file": self.file}
-        optimizer = self.make(model)
-        return hvd.DistributedOptimizer(
-            optimizer, model.named_parameters(), config=config, **self.options
-        )
-
-    def step(self) -> None:
-        self.optimizer.zero_grad()
-        loss_of(self.model, self.data.next()).backward()
-        self.optimizer.step()
 
 
 class Reference:
@@ -146,6 +113,84 @@ def case_nothing_is_lost() -> None:
             assert left.abs().max() > 0
 
 
+def case_after_a_flush_of_rests_nothing_is_left() -> None:
+    for wire_format, model in (("int8", wide()), ("int4", mlp())):
+        ledger = Ledger(wire_format, model=model)
+        for steps in (110, 3):
+            for _ in range(steps):
+                ledger.step()
+            assert ledger.left() > 0
+            ledger.optimizer.flush(rests=True)
+            ledger.step()
+            assert ledger.left() == 0
+            ledger.check(f"{wire_format}, after {steps} steps")
+    assert ledger.optimizer.stats()["plans"] == 1
+
+
+def case_rests_are_flushed_beside_late_updates() -> None:
+    timings = [Late(), Late(delay=1), Late(gated=True), Late(merged=2), Late(delay=1), Late()]
+    model = mlp()
+    late = plan_of(model, timings, wire_format="int4")
+    exact = [
+        generation.bucket
+        for generation in late.generations
+        if generation.apply_step > generation.first_step
+    ]
+    fields = late.model_dump()
+    for bucket in exact:
+        fields["buckets"][bucket]["format"] = "f32"
+    ledger = Ledger("int4", model=model, plan=Plan.model_validate(fields))
+    for steps in (11, 2):
+        for _ in range(steps):
+            ledger.step()
+        assert ledger.left() > 0
+        ledger.optimizer.flush(rests=True)
+        ledger.optimizer.flush()  # begins the cycle of the plan once more
+        ledger.step()
+        assert ledger.left() == 0
+        ledger.check(f"after {steps} steps")
+
+
+def case_rests_are_flushed_between_steps_alone() -> None:
+    ledger = Ledger("int8", backward_passes_per_step=2)
+    for _ in range(STEPS):
+        ledger.step()
+    ledger.optimizer.zero_grad()
+    loss_of(ledger.model, ledger.data.next()).backward()  # half of a step has left nowhere
+    ledger.optimizer.flush(rests=True)
+    loss_of(ledger.model, ledger.data.next()).backward()
+    try:
+        ledger.optimizer.flush(rests=True)
+    except NotSupportedError as error:
+        assert "between backward() and step()" in str(error)
+    else:
+        raise AssertionError("rests were flushed in the middle of a step")
+    ledger.end_step()
+    assert ledger.left() == 0
+    ledger.check("with two passes in a step")
+
+
+def case_an_exact_plan_delivers_what_was_left() -> None:
+    for wire_format, model in (("int8", wide()), ("int4", mlp())):
+        ledger = Ledger(wire_format, model=model)
+        for _ in range(STEPS):
+            ledger.step()
+        if stock.rank() == 0:
+            plan_of(model, [Late()] * 6).save(ledger.file)
+        stock.barrier()
+        ledger.optimizer.flush(rests=stock.size() == SUMMED_IN_ORDER)
+        if stock.rank() == stock.size() - 1:
+            ledger.optimizer._engine.planned.session.request_replan()
+        for _ in range(4):
+            ledger.step()
+        assert ledger.optimizer.stats()["plans"] == 2
+        assert list(ledger.optimizer.stats()["formats"]) == ["f32"]
+        ledger.check(f"{wire_format}, after another plan")
+        ledger.optimizer.flush(rests=True)  # as flush()
+        ledger.step()
+        ledger.check(f"{wire_format}, after another step")
+
+
 def case_replicas_stay_equal() -> None:
     for options in ({"op": stock.Sum}, {"gradient_predivide_factor": 2.0}):
         job = Job("int8", model=wide(), **options)
@@ -166,21 +211,47 @@ def case_replicas_stay_equal() -> None:
     assert equal_on_all_ranks(halves.model.parameters())
 
 
-def case_resumed_training_goes_on_bit_for_bit() -> None:
-    job = Job("int8", adamw, model=wide())
-    for _ in range(STEPS):
-        job.step()
+def _resumed(job: Job) -> tuple[nn.Module, Any]:
+    """Another model and optimizer that have loaded what these have now."""
     model = wide(seed=5)
     optimizer = job.wrap(model)
     model.load_state_dict(copy.deepcopy(job.model.state_dict()))
     optimizer.load_state_dict(copy.deepcopy(job.optimizer.state_dict()))
-    for step in range(STEPS):
-        batch = job.data.next()
-        for net, mine in ((job.model, job.optimizer), (model, optimizer)):
-            mine.zero_grad()
-            loss_of(net, batch).backward()
-            mine.step()
-        assert_equal_models(job.model, model, f"step {step} after the checkpoint")
+    return model, optimizer
+
+
+def _train_both(job: Job, model: nn.Module, optimizer: Any) -> None:
+    batch = job.data.next()
+    for net, mine in ((job.model, job.optimizer), (model, optimizer)):
+        mine.zero_grad()
+        loss_of(net, batch).backward()
+        mine.step()
+
+
+def case_resumed_training_goes_on_bit_for_bit() -> None:
+    for rests in (False, stock.size() == SUMMED_IN_ORDER):
+        job = Job("int8", adamw, model=wide())
+        for _ in range(STEPS):
+            job.step()
+        job.optimizer.flush(rests=rests)
+        resumed = _resumed(job)
+        for step in range(STEPS):
+            _train_both(job, *resumed)
+            assert_equal_models(job.model, resumed[0], f"step {step} after the checkpoint")
+
+
+def case_a_checkpoint_remembers_that_rests_are_flushed() -> None:
+    """More than two ranks add up what is not rounded in an order that Horovod chooses."""
+    ledger = Ledger("int4", model=wide())
+    for _ in range(STEPS):
+        ledger.step()
+    ledger.optimizer.flush(rests=True)
+    model, optimizer = _resumed(ledger)
+    _train_both(ledger, model, optimizer)
+    for ours, theirs in zip(ledger.parameters, model.parameters(), strict=True):
+        assert torch.allclose(ours, theirs, rtol=0, atol=1e-6)
+    for mine in (ledger.optimizer, optimizer):
+        assert not any(mine.state_dict()[KEY]["rests"].values())
 
 
 def case_what_is_not_finite_is_skipped_everywhere() -> None:
@@ -217,9 +288,11 @@ def case_join_is_a_sum_with_zeros_or_refused() -> None:
     for _ in range(2):
         job.step()
     if stock.size() == SUMMED_IN_ORDER:
+        job.optimizer.flush(rests=True)
         for _ in range(3 * (1 - stock.rank())):
             job.step()
         assert hvd.join() == 0
+        job.step()  # the rank that has sent no message whole is not asked for one any more
         assert all(bool(p.isfinite().all()) for p in job.model.parameters())
         return
     try:

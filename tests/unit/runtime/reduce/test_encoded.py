@@ -2,10 +2,18 @@
 
 import horovod.torch as stock
 import pytest
+import torch
 
+from deft_horovod.errors import NotSupportedError
 from deft_horovod.runtime.extension import native
+from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.reduction import Reduction
-from deft_horovod.runtime.reduce.encoded import encodings_of, links_of
+from deft_horovod.runtime.reduce.encoded import (
+    encodings_of,
+    links_of,
+    require_between_steps,
+    whole_of,
+)
 from deft_horovod.runtime.reduce.planned import open_link
 from tests.unit.plan.test_formats import plan_of
 
@@ -28,3 +36,35 @@ def test_only_plans_with_formats_need_an_encoded_link(wire_format, encodes):
     (link,) = links_of(plan, opened, "unit.encoded", reduction(), encodings)
     assert isinstance(link, native.EncodedLink) == encodes
     assert encodes or link is opened["horovod"]
+
+
+@pytest.mark.parametrize("plan_order", [True, False])
+def test_what_is_left_travels_once_with_values_that_are_not_rounded(plan_order):
+    plan = plan_of([700, 30], [False, True], [0.5], "f32", plan_order=plan_order)
+    encodings = whole_of(plan, {"p1"})
+    assert list(encodings) == [1]
+    encodings[1].rest.fill_(2.0)
+    opened = {"horovod": open_link(reduction())}
+    prefix = f"unit.encoded.{plan_order}"
+    (link,) = links_of(plan, opened, prefix, reduction(), encodings)
+    name = f"{prefix}.t1" if plan_order else f"{prefix}.t1.0"
+    elements, rests = encodings[1].elements, len(encodings[1].rest)
+    for sent in (rests, 0):
+        values = torch.ones(elements)
+        assert link.send(name, "all_reduce", values, values).wait(10.0) == ""
+        assert int((values == 3.0).sum()) == sent
+        assert int((values == 1.0).sum()) == elements - sent
+
+
+def test_only_values_in_host_memory_that_travel_as_float32_take_rests_along():
+    half = plan_of([700, 30], [False, True], [0.5], "f32", wire="float16")
+    assert whole_of(half, {"p0", "p1"}) == {}
+    assert whole_of(plan_of([700], [False], [], "int8"), {"p0"}) == {}
+    assert whole_of(plan_of([700], [False], [], "f32"), set()) == {}
+
+
+def test_all_ranks_are_between_steps():
+    agreement = Agreement(stock.global_process_set, 10.0)
+    require_between_steps(agreement, in_step=False)
+    with pytest.raises(NotSupportedError, match=r"after step\(\)"):
+        require_between_steps(agreement, in_step=True)

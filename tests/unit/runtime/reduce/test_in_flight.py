@@ -1,6 +1,7 @@
 """What is in flight as plain data: written, read back, checked against the model."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -113,6 +114,16 @@ def test_of_different_steps_all_is_dropped(caplog):
         assert agreed_members(in_flight(), Ranks(4), members(), 2) is None
     assert "saved them at different steps (rank 0: step 7 of plan" in caplog.text
     assert "rank 1: step 4 of plan" in caplog.text
+
+
+def test_where_only_some_sent_the_next_messages_whole_all_is_dropped(caplog):
+    whole = replace(in_flight(), rests={"whole_next": ["p0", "p1"]})
+    ranks = Ranks(7)
+    ranks.collect = lambda text: [text, text.replace(", p1", "")]
+    with caplog.at_level("WARNING", "deft_horovod"):
+        assert agreed_members(whole, ranks, members(), 2) is None
+    assert "next in full precision: p0, p1" in caplog.text
+    assert agreed_members(whole, Ranks(7), members(), 2) is not None
 
 
 def test_what_only_some_have_loaded_is_dropped():

@@ -14,6 +14,7 @@ from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.reduce.merging import Merging
 from deft_horovod.runtime.reduce.planned import PlannedReducer, Route, open_link
+from deft_horovod.runtime.reduce.rests import Rests
 
 SUM = Merging(mean=False, faster=False)
 
@@ -23,7 +24,7 @@ def horovod():
     stock.init()
 
 
-def reducer(policy, prefix, shapes=((3,), (40, 40), (2, 2))):
+def reducer(policy, prefix, shapes=((3,), (40, 40), (2, 2)), rests=None):
     tensors = [torch.nn.Parameter(torch.zeros(shape)) for shape in shapes]
     for i, tensor in enumerate(tensors):
         tensor.grad = torch.full(tensor.shape, float(i + 1))
@@ -39,7 +40,7 @@ def reducer(policy, prefix, shapes=((3,), (40, 40), (2, 2))):
     plan = policies.get(policy).plan(request)
     links = {link.name: open_link(reduction) for link in plan.links}
     return PlannedReducer(
-        mine, plan, Route(reduction, links, prefix, 10.0, SUM, "none"), StepClock()
+        mine, plan, Route(reduction, links, prefix, 10.0, SUM, "none"), StepClock(), rests=rests
     )
 
 
@@ -59,6 +60,23 @@ def test_gated_generations_may_be_held_and_local_gradients_are_dropped():
     mine.take(held)
     for i, member in enumerate(mine.members):
         assert torch.equal(member.tensor.grad, torch.full(member.tensor.shape, float(i + 1)))
+
+
+@pytest.mark.parametrize("policy", ["bucket", "dear"])
+def test_what_a_plan_before_has_left_travels_with_the_first_gradients(policy):
+    rests = Rests()
+    rests.restore({"values": {"p1": torch.full((1600,), 4.0)}})
+    mine = reducer(policy, f"unit.planned.left.{policy}", rests=rests)
+    for extra in (4.0, 0.0):
+        for i, member in enumerate(mine.members):
+            member.tensor.grad = torch.full(member.tensor.shape, float(i + 1))
+        mine.finish(hold_gated=False)
+        for i, member in enumerate(mine.members):
+            expected = i + 1 + (extra if i == 1 else 0.0)
+            assert torch.equal(member.tensor.grad, torch.full(member.tensor.shape, expected))
+    assert mine.rounding_errors() == {}
+    mine.close()
+    assert rests.to_state()["values"] == {}
 
 
 def test_a_replan_request_is_read_once_where_it_was_asked():

@@ -11,6 +11,7 @@ import torch
 from deft_horovod.errors import DeftError, WaitTimeoutError
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.ranks.reduction import Reduction
+from deft_horovod.runtime.reduce.rests import Rests
 from deft_horovod.runtime.reduce.stock import (
     StockHooks,
     StockReducer,
@@ -53,6 +54,23 @@ def test_a_missing_gradient_becomes_zeros_and_the_others_keep_their_memory():
     assert torch.equal(mine[0].tensor.grad, torch.zeros(2, 3))
     assert mine[1].tensor.grad is kept
     assert torch.equal(kept, torch.full((2, 3), 2.0))
+
+
+@pytest.mark.parametrize("groups", [[], [(0, 1)]])
+def test_what_a_plan_before_has_left_travels_with_the_next_gradient(groups):
+    mine = members("a", "b", "c")
+    mine[0].tensor.grad = None
+    mine[2].tensor.requires_grad_(False)
+    rests = Rests()
+    rests.restore({"values": {name: torch.full((6,), 4.0) for name in "abc"}})
+    reducer = StockReducer(mine, reduction(), f"unit.15.{len(groups)}", 10.0, groups, rests)
+    for extra in (4.0, 0.0):
+        mine[0].tensor.grad = None
+        mine[1].tensor.grad = torch.full((2, 3), 2.0)
+        reducer.finish()
+        assert torch.equal(mine[0].tensor.grad, torch.full((2, 3), extra))
+        assert torch.equal(mine[1].tensor.grad, torch.full((2, 3), 2.0 + extra))
+    assert sorted(rests.to_state()["values"]) == ["c"], "it does not train"
 
 
 def test_a_group_leaves_when_all_of_it_is_there():
