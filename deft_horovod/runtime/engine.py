@@ -283,6 +283,7 @@ class Engine:
             "policy": self.brief.policy.name,
             "plans": self.epoch,
             "dropped": self.dropped + (self.planned.dropped if self.planned else 0),
+            "dropped_rests": self._installer.rests.dropped,
             **self._control.stats(),
             **step_stats(self.clock, self.planned),
         }
@@ -328,12 +329,12 @@ class Engine:
         size = self.brief.reduction.process_set.size()
         members = agreed_members(restored, agreement, self._observer.members, size)
         if restored is None or members is None:
-            self.dropped += len(restored.memory) if restored is not None else 0
+            self.dropped += restored.drop(self._installer.rests) if restored is not None else 0
             return False
         chosen = {id(member) for member in members}
         rest = tuple(m for m in self._observer.members if id(m) not in chosen)
         self._control.resume(agreement, self._observer, restored.plan)
-        self._installer.rests.restore(restored.rests)
+        self._installer.rests.restore(restored.rests_on(self.brief.reduction.process_set.rank()))
         self._adopt(Assignment(restored.plan, members, rest))
         if self.planned is not None:
             restored.restore(self.planned, self.scales)
