@@ -232,6 +232,7 @@ def _rests(job: Job) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
 def _skip_one(job: Job, scaler: torch.amp.GradScaler, step: int) -> None:
     """Of what is not finite the rests stay, and the others are those of the codec."""
     (values, sums), scale = _rests(job), scaler.get_scale()
+    assert bool(sums["2.weight"].any()) == (stock.size() > SUMMED_IN_ORDER)
     before = copy.deepcopy(job.model.state_dict())
     job.optimizer.zero_grad()
     scaler.scale(_mixed_precision_loss(job, step)).backward()
