@@ -124,7 +124,7 @@ def _hardest_rows(grid: Grid, used: Sequence[int]) -> list[int]:
     contains no more stalls. CP-SAT would find them itself, but takes longer for it than to solve.
     """
     order = np.argsort(grid.capacity, kind="stable")
-    inside = grid.demand[np.ix_(used, order)].T
+    inside = grid.demand[used][:, order].T
     sizes = inside.sum(axis=1)
     covers = inside @ inside.T == sizes  # [row, other]: all cells of the other lie in the row
     stalls = grid.stalls[order]
