@@ -17,21 +17,18 @@ def contents(slots: Sequence[Slot], buckets: Sequence[Bucket]) -> tuple[tuple[in
     Expects buckets that tile their arenas, in any order.
     """
     found: list[list[int]] = [[] for _ in buckets]
-    by_place = sorted(range(len(buckets)), key=lambda i: (buckets[i].arena, buckets[i].begin))
-    place = 0  # in `by_place`: the first bucket that can still hold a part of the slot at hand
-    for index in sorted(range(len(slots)), key=lambda i: (slots[i].arena, slots[i].begin)):
-        slot = slots[index]
-        while _ends_before(buckets[by_place[place]], slot):
-            place += 1
-        for number in by_place[place:]:
-            if buckets[number].arena != slot.arena or buckets[number].begin >= slot.end:
+    places = sorted((b.arena, b.begin, b.end, number) for number, b in enumerate(buckets))
+    first = 0  # in `places`: the first bucket that can still hold a part of the slot at hand
+    inside = sorted((s.arena, s.begin, s.end, index) for index, s in enumerate(slots))
+    for arena, begin, end, index in inside:
+        while places[first][0] < arena or (places[first][0] == arena and places[first][2] <= begin):
+            first += 1
+        for place in range(first, len(places)):
+            of, starts, _, number = places[place]
+            if of != arena or starts >= end:
                 break
             found[number].append(index)
     return tuple(tuple(members) for members in found)
-
-
-def _ends_before(bucket: Bucket, slot: Slot) -> bool:
-    return bucket.arena < slot.arena or (bucket.arena == slot.arena and bucket.end <= slot.begin)
 
 
 def tensor_names(plan: Plan, contents: Sequence[Sequence[int]]) -> list[list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from deft_horovod.base.wire_format import EXACT, encoded_bytes
 from deft_horovod.plan.contents import bucket_bytes, contents
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from deft_horovod.plan.plan import Plan
 
 Range = tuple[int, int]  # where it begins in the bucket, and its elements
+
+# What a second stage costs, as bytes of a link; as in csrc/core/link/encoded/exchange.cpp.
+_STAGE_BYTES: Final = 131_072
 
 
 def raw_ranges(plan: Plan, members: Sequence[Sequence[int]], bucket: int) -> tuple[Range, ...]:
@@ -62,15 +65,24 @@ def message_bytes(plan: Plan) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def rest_bytes(plan: Plan) -> int:
-    """Memory that a rank needs for what rounding leaves: a float32 for each encoded value."""
+def rest_bytes(plan: Plan, ranks: int = 1) -> int:
+    """Memory that so many ranks need together for what rounding leaves: a float32 for each encoded
+    value on each of them, and one more on the rank that sums it, where messages have owners."""
     members = contents(plan.slots, plan.buckets)
-    return sum(
-        encoded_bytes(EXACT, elements)
-        for index, bucket in enumerate(plan.buckets)
-        if bucket.format != EXACT
-        for _, elements in rest_ranges(plan, members, index)
-    )
+    total = 0
+    for index, bucket in enumerate(plan.buckets):
+        if bucket.format == EXACT:
+            continue
+        values = sum(elements for _, elements in rest_ranges(plan, members, index))
+        owned = _has_owners(encoded_bytes(bucket.format, bucket.end - bucket.begin), ranks)
+        total += encoded_bytes(EXACT, values) * (ranks + owned)
+    return total
+
+
+def _has_owners(size_bytes: int, ranks: int) -> bool:
+    """Whether ranks sum a part each of a message of so many bytes, and not all of it."""
+    in_one = size_bytes * (ranks - 1)
+    return 2 * in_one // ranks + _STAGE_BYTES < in_one
 
 
 def is_encoded(plan: Plan) -> bool:

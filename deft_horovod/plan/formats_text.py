@@ -36,9 +36,10 @@ def formats_lines(plan: Plan) -> list[str]:
         for one, (whole, sent) in bytes_by_format(plan).items()
     ]
     memory = size_text(rest_bytes(plan))
+    needs = f"{memory} of memory, beyond 2 ranks at most {memory} more in all"
     return [
         f"wire formats: {'; '.join(parts)}",
-        f"what rounding leaves is sent with the next gradients: {memory} of memory",
+        f"what rounding leaves is sent with the next gradients: {needs}",
     ]
 
 

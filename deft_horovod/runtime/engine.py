@@ -165,9 +165,9 @@ class Engine:
             self.open_gates()
 
     def flush(self, *, rests: bool) -> None:
-        """Applies whatever is on its way. With late updates every rank has to call it, at the same
-        boundary; the cycle of the plan begins anew. Gradients of a step that has not ended are in
-        ``p.grad`` as before, and travel when it ends. `rests`: the next messages are whole."""
+        """Applies whatever is on its way; with late updates all ranks call it at the same boundary,
+        and the plan's cycle begins anew. Gradients of a step that has not ended stay in ``p.grad``
+        and travel when it ends. `rests`: the next messages are whole."""
         rests = rests and self.planned is not None and is_encoded(self.planned.plan)
         if rests:
             require_between_steps(self._agreement(), in_step=self.complete)
@@ -288,6 +288,7 @@ class Engine:
             "policy": self.brief.policy.name,
             "plans": self.epoch,
             "dropped": self.dropped + (self.planned.dropped if self.planned else 0),
+            "dropped_rests": self._installer.rests.dropped,
             **self._control.stats(),
             **step_stats(self.clock, self.planned),
         }
@@ -329,15 +330,15 @@ class Engine:
     def _go_on(self, agreement: Agreement) -> bool:
         """With what a checkpoint had in flight, if all ranks have loaded it and it fits."""
         restored, self._restored = self._restored, None
-        size = self.brief.reduction.process_set.size()
-        members = agreed_members(restored, agreement, self._observer.members, size)
+        ranks = self.brief.reduction.process_set
+        members = agreed_members(restored, agreement, self._observer.members, ranks.size())
         if restored is None or members is None:
-            self.dropped += len(restored.memory) if restored is not None else 0
+            self.dropped += restored.drop(self._installer.rests) if restored is not None else 0
             return False
         chosen = {id(member) for member in members}
         rest = tuple(m for m in self._observer.members if id(m) not in chosen)
         self._control.resume(agreement, self._observer, restored.plan)
-        self._installer.rests.restore(restored.rests)
+        self._installer.rests.restore(restored.rests_on(ranks.rank()))
         self._adopt(Assignment(restored.plan, members, rest))
         if self.planned is not None:
             restored.restore(self.planned, self.scales)

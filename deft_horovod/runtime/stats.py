@@ -19,6 +19,7 @@ def step_stats(clock: StepClock, planned: PlannedReducer | None) -> dict[str, An
         "correction": "none",
         "prediction": None,
         "buffer_bytes": 0,
+        "rest_bytes": 0,
         "formats": {},
     }
     links: dict[str, dict[str, int]] = {}
@@ -29,6 +30,7 @@ def step_stats(clock: StepClock, planned: PlannedReducer | None) -> dict[str, An
         expected = planned.plan.prediction
         stats["prediction"] = None if expected is None else expected.model_dump()
         stats["buffer_bytes"] = planned.session.buffer_bytes
+        stats["rest_bytes"] = planned.rest_bytes
         errors = planned.rounding_errors()
         stats["formats"] = {
             one: {"bytes": whole, "message_bytes": sent, "error": errors.get(one, 0.0)}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from deft_horovod.plan import Generation, Link, Plan, Stage, Task
-from deft_horovod.plan.rules import buffers_needed
+from deft_horovod.plan.rules import buffers_needed, check_order
 from deft_horovod.profile import HOROVOD_LINK, MEASURED_IN_FLIGHT
 from deft_horovod.solver.messages.blocks import Blocking
 from deft_horovod.solver.problem import Choice
@@ -84,20 +84,15 @@ def assemble(
                         gated=timing.gated,
                     )
                 )
-    tasks = []
-    opens: dict[int, tuple[int, int]] = {}
-    for departure in departures:
-        after, stage = departure.window or (0, "backward")
-        window = (departure.step + after, int(stage == "backward"))
-        opens[departure.link] = window = max(window, opens.get(departure.link, window))
-        tasks.append(
-            Task(
-                generation=index[departure.block, departure.bucket, departure.step],
-                link=departure.link,
-                step=window[0],
-                stage="backward" if window[1] else "forward",
-            )
+    tasks = [
+        Task(
+            generation=index[departure.block, departure.bucket, departure.step],
+            link=departure.link,
+            step=step,
+            stage=stage,
         )
+        for departure, (step, stage) in zip(departures, _windows(departures), strict=True)
+    ]
     return Plan(
         policy=policy,
         period=period,
@@ -111,3 +106,28 @@ def assemble(
         generations=tuple(generations),
         tasks=tuple(tasks),
     )
+
+
+def reordered(plan: Plan, departures: Sequence[Departure], order: Sequence[int]) -> Plan:
+    """The same messages in another order, of places in that of `departures`, by which the plan was
+    made. Only what depends on the order is checked again."""
+    moved = [departures[place] for place in order]
+    tasks = []
+    for place, (step, stage) in zip(order, _windows(moved), strict=True):
+        task = plan.tasks[place]
+        if (task.step, task.stage) != (step, stage):
+            task = task.model_copy(update={"step": step, "stage": stage})
+        tasks.append(task)
+    found = plan.model_copy(update={"tasks": tuple(tasks)})
+    check_order(found)
+    return found
+
+
+def _windows(departures: Sequence[Departure]) -> Iterator[tuple[int, Stage]]:
+    """The step and the stage before which each is held back."""
+    opens: dict[int, tuple[int, int]] = {}
+    for departure in departures:
+        after, stage = departure.window or (0, "backward")
+        window = (departure.step + after, int(stage == "backward"))
+        opens[departure.link] = window = max(window, opens.get(departure.link, window))
+        yield window[0], "backward" if window[1] else "forward"

@@ -330,10 +330,12 @@ def test_every_statistic_is_documented() -> None:
         session=SimpleNamespace(buffer_bytes=1),
         sent=lambda: [seen],
         rounding_errors=dict,
+        rest_bytes=0,
         late=False,
     )
     # These are added by the engine and the pilot.
-    above = {"policy", "plans", "dropped", "phase", "running", "replans", "trials_us"}
+    above = {"policy", "plans", "dropped", "dropped_rests"}
+    above |= {"phase", "running", "replans", "trials_us"}
     keys = {*above, *step_stats(StepClock(), planned)}  # type: ignore[arg-type]
     assert keys <= table_words(REFERENCE / "metrics.md")
 

@@ -22,6 +22,7 @@ from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.reduce.loss_scale import LossScales
 from deft_horovod.runtime.reduce.planned import PlannedReducer
+from deft_horovod.runtime.reduce.rests import Rests
 
 _LOG: Final = logging.getLogger("deft_horovod")
 KEY: Final = "deft_in_flight"  # beside 'state' and 'param_groups'; plain torch ignores it
@@ -40,6 +41,7 @@ class InFlight:
     void: tuple[tuple[int, int], ...]  # (generation, first step) that are to be thrown away
     scales: tuple[tuple[int, float], ...]  # (step, loss scale)
     rests: Mapping[str, Any] = field(default_factory=dict)
+    rank: int = 0  # of the process set, that saved it
 
     @classmethod
     def of(
@@ -64,6 +66,7 @@ class InFlight:
             void=tuple(sorted(reducer.void_runs | mixed)),
             scales=scales.to_state(),
             rests=reducer.rests.to_state(in_step=in_step),
+            rank=reducer.route.reduction.process_set.rank(),
         )
 
     def restore(self, reducer: PlannedReducer, scales: LossScales) -> None:
@@ -77,6 +80,17 @@ class InFlight:
         scales.restore(self.scales)
         reducer.session.resume_at(self.step)
 
+    def rests_on(self, rank: int) -> Mapping[str, Mapping[str, torch.Tensor]]:
+        """Those that a rank begins with. What is left of sums belongs to the rank that made them:
+        if all took them from the file of one, they would count as often as there are ranks."""
+        return self.rests if rank == self.rank else {**self.rests, "sums": {}}
+
+    def drop(self, rests: Rests) -> int:
+        """Nothing of it is used; `rests` counts its part. Returns the number of generations."""
+        rests.restore(self.rests)
+        rests.clear()
+        return len(self.memory)
+
     def to_state(self) -> dict[str, Any]:
         """As a checkpoint holds it: plain values and tensors."""
         return {
@@ -88,6 +102,7 @@ class InFlight:
             "void": [list(entry) for entry in self.void],
             "scales": [list(entry) for entry in self.scales],
             "rests": dict(self.rests),
+            "rank": self.rank,
         }
 
     @classmethod
@@ -108,6 +123,7 @@ class InFlight:
                 void=tuple((int(g), int(s)) for g, s in state["void"]),
                 scales=tuple((int(step), float(scale)) for step, scale in state["scales"]),
                 rests=state.get("rests", {}),
+                rank=int(state.get("rank", 0)),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise DeftError(
@@ -152,8 +168,9 @@ def agreed_members(
         members = restored.members(everyone, size)
     if restored is None or members is None:
         _LOG.warning(
-            "gradients in flight of a checkpoint are dropped: not every rank has loaded them, or "
-            "they belong to another number of ranks or another model"
+            "gradients in flight of a checkpoint, and what rounding has left of others, are "
+            "dropped: not every rank has loaded them, or they belong to another number of ranks or "
+            "another model"
         )
         return None
     # With late updates a rank may be ahead of another one, and have committed once more than it
@@ -164,8 +181,8 @@ def agreed_members(
     saved = agreement.collect(f"step {restored.step} of plan {restored.plan.hash()[:12]}{void}")
     if len({*saved}) > 1:
         _LOG.warning(
-            "gradients in flight of a checkpoint are dropped: ranks have saved them at different "
-            "steps (%s)",
+            "gradients in flight of a checkpoint, and what rounding has left of others, are "
+            "dropped: ranks have saved them at different steps (%s)",
             ", ".join(f"rank {rank}: {text}" for rank, text in enumerate(saved)),
         )
         return None

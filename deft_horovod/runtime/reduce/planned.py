@@ -202,6 +202,12 @@ class PlannedReducer:
             for old, now in zip(self._sent_before, self.session.link_stats(), strict=True)
         )
 
+    @property
+    def rest_bytes(self) -> int:
+        """Memory of what rounding leaves."""
+        at_work = (one.rest.nbytes + one.sum_rest.nbytes for one in self._encodings.values())
+        return sum(at_work) + self.rests.kept_bytes
+
     def rounding_errors(self) -> dict[WireFormat, float]:
         """By format, what rounding left of this rank's latest gradients, relative to them; nothing
         of formats in which nothing has travelled."""

@@ -83,10 +83,16 @@ class Rests:
     """Of one optimizer on this rank."""
 
     def __init__(self) -> None:
+        self.dropped = 0  # parameters whose rests were thrown away, each time that they were
         self._values: _Kept = {}
         self._sums: _Kept = {}
         self._whole_next: set[str] = set()  # parameters whose next messages travel whole
         self._at_work: _AtWork | None = None
+
+    @property
+    def kept_bytes(self) -> int:
+        """Memory of what waits for a later plan."""
+        return sum(one.nbytes for kept in self._all() for one in kept.values())
 
     def begin(self, plan: Plan, encodings: Encodings, factor: float) -> Encodings:
         """A plan is about to run: its first messages take what is left with them. What this rank
@@ -147,14 +153,18 @@ class Rests:
                 kept.pop(name, None)
 
     def clear(self) -> None:
-        """Nothing is left: other parameters are about to be loaded."""
+        """Nothing is left: other parameters are about to be loaded, or other ranks are there."""
         self.withdraw()
+        left = {name for kept in self._all() for name, one in kept.items() if one.any()}
         self._values.clear()
         self._sums.clear()
         if self._at_work is not None:
             for pieces in (self._at_work.values(), self._at_work.sums()):
-                for _, _, rest in pieces:
-                    rest.zero_()
+                for name, _, rest in pieces:
+                    if rest.any():
+                        left.add(name)
+                        rest.zero_()
+        self.dropped += len(left)
 
     def to_state(self, *, in_step: bool = False) -> dict[str, Any]:
         """A copy, for a checkpoint. `in_step`: the messages of the next step are those of a step

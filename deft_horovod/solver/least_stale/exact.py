@@ -12,13 +12,14 @@ the same input gives the same choice whatever else the machine is doing.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
 from deft_horovod.solver.cp_sat import cp_model
 from deft_horovod.solver.least_stale.greedy import Solution, stalls_for
-from deft_horovod.solver.least_stale.link_time import Array
+from deft_horovod.solver.least_stale.link_time import Array, Grid
 from deft_horovod.solver.least_stale.options import Options
 
 SEED: Final = 1
@@ -112,18 +113,29 @@ def _add_rows(
     for link in range(options.load.shape[1]):
         cells = _add_cells(model, options, picks, link)
         used = sorted(cells)
-        seen: set[bytes] = set()
-        order = np.argsort(grid.capacity, kind="stable")
-        for row in order:
-            inside = grid.demand[used, row] > 0.0
-            # Of rows over the same cells the shortest one counts; it contains the fewest stalls.
-            key = inside.tobytes() + grid.stalls[row].tobytes()
-            if not inside.any() or key in seen:
-                continue
-            seen.add(key)
-            asked = [cells[cell] for cell, hit in zip(used, inside, strict=True) if hit]
+        for row in _hardest_rows(grid, used):
+            asked = [cells[used[place]] for place in np.flatnonzero(grid.demand[used, row])]
             rest = cp_model.LinearExpr.weighted_sum(stalls, [int(n) for n in grid.stalls[row]])
             model.add(cp_model.LinearExpr.sum(asked) <= rest + int(grid.capacity[row]))
+
+
+def _hardest_rows(grid: Grid, used: Sequence[int]) -> list[int]:
+    """Those that no other one implies: one over the same cells and more, which is as short and
+    contains no more stalls. CP-SAT would find them itself, but takes longer for it than to solve.
+    """
+    order = np.argsort(grid.capacity, kind="stable")
+    inside = grid.demand[used][:, order].T
+    sizes = inside.sum(axis=1)
+    covers = inside @ inside.T == sizes  # [row, other]: all cells of the other lie in the row
+    stalls = grid.stalls[order]
+    implied = np.zeros(len(order), dtype=bool)
+    for place in range(len(order)):  # the shortest first; none that comes later implies it
+        if not sizes[place] or implied[place]:
+            implied[place] = True
+            continue
+        longer = np.flatnonzero(covers[place, place + 1 :]) + place + 1
+        implied[longer] |= (stalls[place] <= stalls[longer]).all(axis=1)
+    return [int(row) for row in order[~implied]]
 
 
 def _add_cells(

@@ -10,16 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 from deft_horovod.base.wire_format import EXACT
 from deft_horovod.errors import PlanError
 from deft_horovod.plan import Plan
 from deft_horovod.profile import LinkCost, Profile
-from deft_horovod.solver.assemble import Departure, Timing, assemble
+from deft_horovod.solver.assemble import Departure, Timing, assemble, reordered
 from deft_horovod.solver.least_stale.message_order import sequence
 from deft_horovod.solver.messages.blocks import Blocking
-from deft_horovod.solver.predict.timeline import Timeline, simulate
+from deft_horovod.solver.predict.timeline import (
+    BucketMoments,
+    Timeline,
+    bucket_moments,
+    simulate,
+)
 from deft_horovod.solver.problem import Choice, Problem
 
 _ROUNDS: Final = 12
@@ -38,6 +44,11 @@ class DraftSearch:
     problem: Problem
     links: tuple[str, ...]
     judge: Profile  # with link times as long as the margin makes them
+
+    @cached_property
+    def moments(self) -> BucketMoments:
+        """Whatever is chosen, buckets are ready and needed at the same ones."""
+        return bucket_moments(self.blocking.layout.slots, self.blocking.buckets, self.judge)
 
 
 @dataclass(frozen=True)
@@ -103,26 +114,34 @@ def refine(
 
 def _draft(setting: DraftSearch, period: int, choices: tuple[Choice, ...]) -> Draft:
     """In the better of the two orders."""
-    drafts: list[Draft] = []
-    for patient in (False, True):
-        messages = sequence(setting.problem, choices, period, patient=patient)
-        departures = tuple(Departure(m.item, m.bucket, m.step, m.link) for m in messages)
-        if not drafts or departures != drafts[0].departures:
-            drafts.append(_played(setting, period, choices, departures))
-    return min(drafts, key=lambda draft: draft.exposed_us)
-
-
-def _played(
-    setting: DraftSearch,
-    period: int,
-    choices: tuple[Choice, ...],
-    departures: tuple[Departure, ...],
-) -> Draft:
+    eager, patient = (
+        tuple(
+            Departure(m.item, m.bucket, m.step, m.link)
+            for m in sequence(setting.problem, choices, period, patient=patient)
+        )
+        for patient in (False, True)
+    )
     timings = [Timing.of(choice, period) for choice in choices]
-    formats = [choice.format for choice in choices]
-    blocking = setting.blocking.encoded(formats)
-    plan = assemble(setting.policy, blocking, period, timings, departures, setting.links)
-    return Draft(setting, period, choices, departures, plan, simulate(plan, setting.judge))
+    blocking = setting.blocking.encoded([choice.format for choice in choices])
+    plan = assemble(setting.policy, blocking, period, timings, eager, setting.links)
+    timeline = simulate(plan, setting.judge, setting.moments)
+    draft = Draft(setting, period, choices, eager, plan, timeline)
+    if patient == eager:
+        return draft
+    place = {departure: at for at, departure in enumerate(eager)}
+    other = _reordered(draft, [place[departure] for departure in patient])
+    return min(draft, other, key=lambda draft: draft.exposed_us)
+
+
+def _reordered(draft: Draft, order: Sequence[int]) -> Draft:
+    """With the same messages in this order of their places."""
+    plan = reordered(draft.plan, draft.departures, order)
+    return replace(
+        draft,
+        departures=tuple(draft.departures[place] for place in order),
+        plan=plan,
+        timeline=simulate(plan, draft.setting.judge, draft.setting.moments),
+    )
 
 
 def _better(draft: Draft) -> Draft | None:
@@ -145,17 +164,17 @@ def _better(draft: Draft) -> Draft | None:
 
 def _moved(draft: Draft, late: int) -> Iterator[Draft]:
     """The message at this place leaves earlier on its link."""
-    order = list(draft.departures)
-    link = order[late].link
+    order = list(range(len(draft.departures)))
+    link = draft.departures[late].link
     place = late
     for _ in range(_PLACES):
-        before = [at for at in range(place) if order[at].link == link]
+        before = [at for at in range(place) if draft.departures[order[at]].link == link]
         if not before:
             return
         order.insert(before[-1], order.pop(place))
         place = before[-1]
         try:
-            yield _played(draft.setting, draft.period, draft.choices, tuple(order))
+            yield _reordered(draft, order)
         except PlanError:  # what it passed is due before it comes
             return
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, Literal
 
-from deft_horovod.plan import Plan
+from deft_horovod.plan import Bucket, Plan, Slot
 from deft_horovod.plan.contents import contents
 from deft_horovod.profile import Profile
 from deft_horovod.solver.predict.costs import check_fit, task_times_us
@@ -85,14 +85,21 @@ class Timeline:
         return max(0.0, self.step_us - self.compute_us)
 
 
-def simulate(plan: Plan, profile: Profile) -> Timeline:
+# Of each bucket: when its last gradient is there, since backward began; and when the first of its
+# parameters is used, since forward began (its end for those without a known use).
+BucketMoments = tuple[Sequence[float], Sequence[float]]
+
+
+def simulate(plan: Plan, profile: Profile, moments: BucketMoments | None = None) -> Timeline:
     """Runs the plan from its first step on until a period repeats the one before it.
 
-    A plan that leaves everything to stock Horovod is empty, so all it takes is compute.
+    A plan that leaves everything to stock Horovod is empty, so all it takes is compute. `moments`:
+    those of its buckets, where they are known already.
     """
     check_fit(plan, profile)
     task_us = task_times_us(plan, profile)
-    run = _Run(plan, profile, Traffic(plan, task_us))
+    moments = moments or bucket_moments(plan.slots, plan.buckets, profile)
+    run = _Run(plan, profile, moments, Traffic(plan, task_us))
     lag = max(((g.apply_step + g.gated) // plan.period for g in plan.generations), default=0)
     # Before cycle `lag` some messages have none of the cycles before that they could meet.
     steady = False
@@ -129,10 +136,12 @@ def simulate(plan: Plan, profile: Profile) -> Timeline:
 class _Run:
     """The training loop. Steps are counted from its very beginning."""
 
-    def __init__(self, plan: Plan, profile: Profile, traffic: Traffic) -> None:
+    def __init__(
+        self, plan: Plan, profile: Profile, moments: BucketMoments, traffic: Traffic
+    ) -> None:
         self._plan, self._profile, self._traffic = plan, profile, traffic
         self._period = plan.period
-        ready_us, need_us = _bucket_times(plan, profile)
+        ready_us, need_us = moments
         self._first_ready_us = min(
             (profile.ready_in_backward_us(i) for i in range(len(plan.slots))), default=0
         )
@@ -283,11 +292,12 @@ def _alike(one: Sequence[float], other: Sequence[float], shift_us: float, slack_
     return all(abs(a - b - shift_us) <= slack_us for a, b in zip(one, other, strict=True))
 
 
-def _bucket_times(plan: Plan, profile: Profile) -> tuple[list[float], list[float]]:
-    """Of each bucket: when its last gradient is there, since backward began; and when the first of
-    its parameters is used, since forward began (its end for those without a known use)."""
+def bucket_moments(
+    slots: Sequence[Slot], buckets: Sequence[Bucket], profile: Profile
+) -> BucketMoments:
+    """By the profile."""
     ready, need = [], []
-    for members in contents(plan.slots, plan.buckets):
+    for members in contents(slots, buckets):
         ready.append(max(profile.ready_in_backward_us(index) for index in members))
         uses = [profile.first_use_us[index] for index in members]
         need.append(

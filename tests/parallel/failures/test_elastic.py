@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.parallel.launch import run_ranks
+from tests.parallel.launch import Result, run_ranks
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -36,8 +35,10 @@ def run(
     policy: str,
     hosts: tuple[str, ...],
     least: int,
+    *,
+    formats: bool = False,
     **environment: str,
-) -> list[Any]:
+) -> Result:
     """Several names of this machine are several hosts to Horovod, each lost on its own."""
     discover = tmp_path / "hosts.sh"
     discover.write_text("#!/bin/sh\n" + "".join(f"echo {host}\n" for host in hosts))
@@ -48,23 +49,25 @@ def run(
         "failures/fail_elastic.py",
         2,
         timeout_s=100,
-        options={"how": how, "policy": policy, "regrow": how == "killed"},
+        options={"how": how, "policy": policy, "regrow": how == "killed", "formats": formats},
         env={"DEFT_DEADLINE_S": "20", **LATE, **environment},
         launcher=launcher,
     )
-    for rank in job.require_success().results:
+    oldest = max(job.require_success().results, key=lambda rank: len(rank["history"]))
+    for rank in job.results:
         assert rank["size"] == 2
         assert rank["equal"]
         if policy != "deft":
             # Bit for bit: all ranks have the same data, and the mean of two equal numbers is exact.
-            assert rank["parameters"] == rank["expected"]
-    return job.results
+            # Only who was there from the beginning knows when ranks came and went.
+            assert rank["parameters"] == oldest["expected"]
+    return job
 
 
 @pytest.mark.parametrize("policy", ["stock", "bucket", "priority", "deft"])
 def test_an_error_of_horovod_leads_back_to_the_last_commit(tmp_path: Path, policy: str) -> None:
     """Twice in one job: an error that is raised, and one that others meet."""
-    for rank in run(tmp_path, "errors", policy, ("localhost:2",), least=2):
+    for rank in run(tmp_path, "errors", policy, ("localhost:2",), least=2).results:
         start, first, second = rank["history"]
         assert start == 0
         assert first in commits(policy)
@@ -80,8 +83,32 @@ def test_a_killed_rank_leaves_and_a_new_one_joins(
 ) -> None:
     """With a warm-up the newcomer has all of it before itself, the survivor hardly anything."""
     hosts, warm = ("localhost:1", "127.0.0.1:1"), {"DEFT_WARMUP_STEPS": warmup_steps}
-    ranks = run(tmp_path, "killed", policy, hosts, least=1, **warm)
+    ranks = run(tmp_path, "killed", policy, hosts, least=1, **warm).results
     survivor, newcomer = sorted(ranks, key=lambda rank: -len(rank["history"]))
     assert survivor["history"][:2] in [[0, commit] for commit in commits(policy)]
     assert newcomer["history"] == [survivor["history"][-1]]
     assert newcomer["plans"] == survivor["plans"]
+
+
+def test_after_an_error_the_same_ranks_go_on_with_their_rests(tmp_path: Path) -> None:
+    """Those of the last commit, bit for bit: as if nothing had happened."""
+    job = run(tmp_path, "errors", "bucket", ("localhost:2",), least=2, formats=True)
+    for rank in job.results:
+        assert rank["formats"] == ["int8"]
+        assert rank["history"] == [0, *COMMITS]
+    assert "another number of ranks" not in job.output
+
+
+def test_other_ranks_begin_without_rests(tmp_path: Path) -> None:
+    """One is killed, the other trains on alone, a new one joins. The trajectory is that of a rank
+    that has lost its rests twice."""
+    hosts = ("localhost:1", "127.0.0.1:1")
+    job = run(tmp_path, "killed", "bucket", hosts, least=1, formats=True)
+    survivor, newcomer = sorted(job.results, key=lambda rank: -len(rank["history"]))
+    assert survivor["history"][:2] == [0, COMMITS[0]]
+    assert newcomer["history"] == [survivor["history"][-1]]
+    assert survivor["formats"] == newcomer["formats"] == ["int8"]
+    parameters = 6
+    assert survivor["dropped_rests"] >= 2 * parameters
+    assert newcomer["dropped_rests"] == 0
+    assert "they belong to another number of ranks" in job.output

@@ -92,7 +92,15 @@ def test_exact_plans_send_what_they_hold():
     plan = plan_of([300, 20], [False, False], [0.5], "f32")
     assert not is_encoded(plan)
     assert message_bytes(plan) == bucket_bytes(plan)
-    assert rest_bytes(plan) == 0
+    assert rest_bytes(plan) == rest_bytes(plan, 4) == 0
+
+
+@pytest.mark.parametrize(("ranks", "shares"), [(1, 1), (2, 2), (3, 3), (4, 5)])
+def test_with_more_ranks_one_of_them_keeps_what_is_left_of_sums(ranks, shares):
+    """A message of 100 kB is worth two stages from four ranks on."""
+    values = 100_000
+    plan = plan_of([values], [False], [], "int8")
+    assert rest_bytes(plan, ranks) == 4 * values * shares
 
 
 def test_what_is_exact_is_not_rounded():

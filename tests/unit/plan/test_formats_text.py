@@ -15,5 +15,6 @@ def test_formats_in_words():
     assert formats_text(plan) == "100 % of the bytes as int8"
     told = plan.describe()
     assert "wire formats: 5.2 MB as int8 (1.3 MB, rounded by 0.66 %)" in told
-    assert "what rounding leaves is sent with the next gradients: 5.2 MB of memory" in told
+    assert "what rounding leaves is sent with the next gradients: 5.2 MB of memory," in told
+    assert "of memory, beyond 2 ranks at most 5.2 MB more in all\n" in told
     assert "bucket 0: 5.2 MB as int8 (1.3 MB), layers 1-2" in told

@@ -17,6 +17,7 @@ class FakePlanned:
         self.session = self
         self.links = links
         self.buffer_bytes = 512
+        self.rest_bytes = 256
         self.late = True
         self.route = self
         self.correction = "local"
@@ -38,7 +39,7 @@ def test_totals_are_the_sum_of_the_links():
     found = step_stats(StepClock(), FakePlanned(links))
     assert found["links"]["fast"] == {"bytes": 100, "messages": 2, "communication_us": 7}
     assert (found["bytes"], found["messages"], found["communication_us"]) == (130, 3, 12)
-    assert (found["plan"], found["buffer_bytes"]) == ("abc", 512)
+    assert (found["plan"], found["buffer_bytes"], found["rest_bytes"]) == ("abc", 512, 256)
     assert (found["late"], found["correction"], found["prediction"]) == (True, "local", None)
 
 
@@ -54,7 +55,7 @@ def test_formats_say_what_they_save():
 def test_without_a_plan_nothing_was_sent():
     found = step_stats(StepClock(), None)
     assert (found["bytes"], found["messages"], found["links"]) == (0, 0, {})
-    assert (found["plan"], found["buffer_bytes"]) == (None, 0)
+    assert (found["plan"], found["buffer_bytes"], found["rest_bytes"]) == (None, 0, 0)
     assert (found["late"], found["correction"], found["prediction"]) == (False, "none", None)
 
 

@@ -1,8 +1,16 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deft_horovod.errors import PlanError
 from deft_horovod.plan import Generation
-from deft_horovod.solver.assemble import CREDIT_MESSAGES, Departure, Timing, apart, assemble
+from deft_horovod.solver.assemble import (
+    CREDIT_MESSAGES,
+    Departure,
+    Timing,
+    apart,
+    assemble,
+    reordered,
+)
 from deft_horovod.solver.messages.blocks import block_up
 from deft_horovod.solver.problem import Choice
 from tests.unit.support.models import request
@@ -76,3 +84,31 @@ def test_what_is_in_time_waits_behind_what_is_late():
     )
     alone = ((0, 0, 0), (1, 2, 1))
     assert apart(alone, 4) == alone
+
+
+def made_or_refused(make):
+    try:
+        return make()
+    except PlanError as error:
+        return str(error)
+
+
+@given(st.randoms(use_true_random=False), st.integers(1, 40))
+def test_another_order_is_the_plan_that_is_made_in_it(pick, swaps):
+    blocks = blocking()
+    spans = {True: ((0, 0, 0), (1, 1, 0)), False: ((0, 0, 1), (1, 1, 1))}
+    timings = [Timing(spans[pick.random() < 0.5]) for _ in blocks.blocks]
+    departures = [
+        Departure(block, place, step, link=0)
+        for step in (0, 1)
+        for block, entry in enumerate(blocks.blocks)
+        for place in range(len(entry.buckets))
+    ]
+    plan = assemble("mine", blocks, 2, timings, departures)
+    order = list(range(len(departures)))
+    for _ in range(swaps):
+        place = pick.randrange(1, len(order))
+        order[place - 1], order[place] = order[place], order[place - 1]
+    moved = [departures[place] for place in order]
+    made = made_or_refused(lambda: assemble("mine", blocks, 2, timings, moved))
+    assert made_or_refused(lambda: reordered(plan, departures, order)) == made

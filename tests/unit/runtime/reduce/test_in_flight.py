@@ -10,8 +10,11 @@ from deft_horovod.base.parameter import Parameter
 from deft_horovod.errors import DeftError
 from deft_horovod.plan import Bucket, Generation, Link, Plan, Task
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
+from deft_horovod.runtime.reduce.encoded import encodings_of
 from deft_horovod.runtime.reduce.in_flight import InFlight, agreed_members
+from deft_horovod.runtime.reduce.rests import Rests
 from deft_horovod.solver.messages.layout import lay_out
+from tests.unit.plan.test_formats import plan_of
 
 SHAPES = ((3, 4), (5,))
 
@@ -70,6 +73,49 @@ def test_it_finds_its_members_by_name_in_the_plans_order():
 )
 def test_another_job_is_recognised(everyone, size):
     assert in_flight().members(everyone, size) is None
+
+
+def rounded(rank=1):
+    """As a rank has saved it that owns sums."""
+    rests = {"values": {"p0": torch.full((3,), 0.25)}, "sums": {"p0": torch.full((2,), 0.5)}}
+    return InFlight(plan(), 7, 2, (), (), (), rests, rank)
+
+
+def test_what_is_left_of_sums_belongs_to_the_rank_that_made_them():
+    back = InFlight.from_state(rounded().to_state())
+    assert back.rests_on(1) == back.rests
+    assert back.rests_on(0) == {"values": back.rests["values"], "sums": {}}
+
+
+@pytest.mark.parametrize("saver", [0, 2])
+def test_all_begin_with_the_file_of_one_rank_and_no_sum_counts_twice(saver):
+    ranks, size = 4, 200_000
+    encoded = plan_of([size], [False], [], "int8")
+    mine = encodings_of(encoded, saver, ranks)[0]
+    values = torch.full((size,), 0.5)
+    sums = torch.zeros(size)
+    sums[mine.sum_rest_begin :][: len(mine.sum_rest)] = 2.0
+    saved = {"values": {"p0": values}, "sums": {"p0": sums}}
+    loaded = InFlight(encoded, 7, ranks, (), (), (), saved, saver)
+    total = torch.zeros(size)  # in the unit of what arrives: an average
+    for rank in range(ranks):
+        rests = Rests()
+        rests.restore(loaded.rests_on(rank))
+        encodings = encodings_of(encoded, rank, ranks)
+        rests.begin(encoded, encodings, 1 / ranks)
+        begin, own = encodings[0].sum_rest_begin, encodings[0].sum_rest
+        total += encodings[0].rest / ranks
+        total[begin : begin + len(own)] += own
+    assert torch.equal(total, values + sums)
+
+
+def test_what_is_dropped_is_counted():
+    rests = Rests()
+    assert in_flight().drop(rests) == 1
+    assert rests.dropped == 0
+    assert rounded().drop(rests) == 0
+    assert rests.dropped == 1
+    assert rests.to_state() == {"values": {}, "sums": {}}
 
 
 @pytest.mark.parametrize(

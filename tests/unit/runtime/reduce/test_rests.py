@@ -50,10 +50,13 @@ def test_the_next_plan_goes_on_with_them(rank):
     assert before["p0"].any()
     assert before["p2"].any()
     assert not before["p1"].any(), "it travels as it is"
+    assert rests.kept_bytes == 0
     rests.end()
     assert equal(total(rests), before)
+    assert rests.kept_bytes >= 4 * (SIZES[0] + SIZES[2])
     encodings = begun(plan_of(SIZES, EXACT, [0.6], "int4"), rests, rank)
     assert equal(total(rests), before)
+    assert rests.kept_bytes == 0, "they lie with the messages, and nowhere else"
     assert any(encoding.rest.any() for encoding in encodings.values())
 
 
@@ -168,6 +171,9 @@ def test_nothing_is_left_once_cleared():
     encodings = filled(plan_of(SIZES, EXACT, [0.3], "int8"), rests)
     rests.send_whole()
     rests.clear()
+    assert rests.dropped == 2, "of the third nothing was rounded"
+    rests.clear()
+    assert rests.dropped == 2
     assert rests.to_state() == {"values": {}, "sums": {}, "whole_next": []}
     for encoding in encodings.values():
         assert not encoding.rest.any()

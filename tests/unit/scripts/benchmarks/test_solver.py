@@ -1,6 +1,12 @@
 import json
+import time
 
+import pytest
+
+from deft_horovod import policies
 from scripts.benchmarks import solver as bench
+from tests.unit.support import large
+from tests.unit.support.models import with_formats
 
 
 def test_it_prints_a_row_for_each_load_and_writes_them(tmp_path, capsys):
@@ -31,3 +37,18 @@ def test_a_thousand_items_over_eight_windows_take_about_a_second(capsys):
         assert row["choose_s"] + row["order_s"] < 5.0
         print(f"load {load}: {row['choose_s']:.2f} s, order {row['order_s']:.2f} s")
     assert "load 2.0" in capsys.readouterr().out
+
+
+@pytest.mark.alone
+@pytest.mark.slow
+@pytest.mark.parametrize("max_delay", [0, 1])
+@pytest.mark.parametrize("accuracy", ["equal", "fast"])
+def test_a_thousand_tensors_in_all_formats_take_seconds(accuracy, max_delay):
+    """The bound leaves room for a slower or busy machine; docs/internals/solver.md has times."""
+    request = with_formats(large.request(1_000, 2.0, max_delay=max_delay), accuracy)
+    began = time.process_time()
+    plan = policies.get("least_stale").plan(request)
+    took = time.process_time() - began
+    print(f"{accuracy}, max_delay {max_delay}: {took:.2f} s")
+    assert plan.prediction.step_us < 1.05 * plan.prediction.compute_us
+    assert took < 6.0

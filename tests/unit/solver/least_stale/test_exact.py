@@ -1,13 +1,14 @@
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deft_horovod.solver.least_stale.exact import EXPOSED_TOLERANCE, improve
+from deft_horovod.solver.least_stale.exact import EXPOSED_TOLERANCE, _hardest_rows, improve
 from deft_horovod.solver.least_stale.greedy import choose_greedily
 from deft_horovod.solver.least_stale.link_time import make_grid, tick_rate
 from deft_horovod.solver.least_stale.options import make_options
 from deft_horovod.solver.problem import Item, Limits, Problem
 from tests.unit.support import reference_solver
-from tests.unit.support.problems import encoded
+from tests.unit.support.problems import encoded, problems
 
 
 @st.composite
@@ -61,3 +62,17 @@ def test_tiny_problems_are_solved_to_the_optimum(problem, period):
         assert best.harm <= least_harm[1] + 1e-3
     assert best.key()[:1] <= start.key()[:1] or exposed <= tolerance + slack
     assert ticks.period == period
+
+
+@given(problems(), st.integers(1, 3), st.randoms(use_true_random=False))
+def test_what_keeps_to_the_hardest_rows_keeps_to_all(problem, period, pick):
+    grid = make_grid(problem, period)
+    used = sorted(pick.sample(range(grid.cells), pick.randint(1, grid.cells)))
+    rows = _hardest_rows(grid, used)
+    demand = grid.demand[used].T  # [row, cell]
+    asked = np.array([pick.choice([0.0, 1.0, 7.0]) for _ in used])
+    rest = grid.capacity + grid.stalls @ [pick.choice([0, 9000]) for _ in grid.stalls[0]]
+    full = [rest[row] / (demand[row] @ asked) for row in rows if demand[row] @ asked > 0.0]
+    most = asked * min(full, default=0.0)
+    assert (demand @ most <= rest + 1e-6 * (1.0 + rest)).all()
+    assert len(rows) == len(set(rows)) <= len(grid.capacity)

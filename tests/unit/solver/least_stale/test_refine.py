@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deft_horovod.plan import Plan
 from deft_horovod.profile import LinkCost, LinkProfile, Profile
 from deft_horovod.solver.least_stale.greedy import choose_greedily
 from deft_horovod.solver.least_stale.link_time import make_grid
@@ -31,6 +32,7 @@ def test_a_draft_is_a_plan_and_its_timeline(request, period):
     choices = [solution.options.choices[option] for option in solution.chosen]
     draft = refine(setting, period, choices, solution.exposed_us)
     assert draft.timeline == simulate(draft.plan, setting.judge)
+    assert Plan.from_json(draft.plan.to_json()) == draft.plan  # it obeys all rules
     hopeless = refine(setting, period, choices, 1e12)  # nothing to gain: not corrected
     assert draft.exposed_us <= hopeless.exposed_us
     assert hopeless.choices == tuple(choices)

@@ -56,7 +56,8 @@ def test_it_agrees_with_training_told_tick_by_tick(data):
     times = task_times_us(plan, profile)
     assume(all(time == int(time) for time in times))  # ticks count whole numbers only
     naive = NaiveTraining(plan, profile, times).run(_STEPS)
-    run = module._Run(plan, profile, Traffic(plan, times))
+    moments = module.bucket_moments(plan.slots, plan.buckets, profile)
+    run = module._Run(plan, profile, moments, Traffic(plan, times))
     for cycle in range(-(-_STEPS // plan.period)):
         run.cycle(cycle)
     # Who is first of two that may leave at the same moment is nobody's rule.
