@@ -149,8 +149,7 @@ class Engine:
 
     def after_step(self) -> None:
         """The updates of this boundary are done."""
-        self._unapplied = False
-        due = self._control.updated()
+        self._unapplied, due = False, self._control.updated()
         self._installed.updated()
         if due and self.number is not None:
             self._turn()

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from typing import Any
 
 import horovod.torch as stock
 import torch
 from torch import nn
-from torch.nn import functional as F  # noqa: N812
 
 import deft_horovod.torch as hvd
 from deft_horovod.errors import NotSupportedError
 from deft_horovod.plan import Plan
-from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.reduce.in_flight import KEY
 from tests.parallel.scripts.format_jobs import Job, Ledger, wide
-from tests.parallel.scripts.late_plans import Late, Make, adamw, plan_of, sgd
+from tests.parallel.scripts.format_references import (
+    ALL_INFINITE,
+    ONE_INFINITE,
+    SUMMED_IN_ORDER,
+    Halves,
+    Reference,
+    mixed_precision_loss,
+    padded,
+    skip_one,
+)
+from tests.parallel.scripts.late_plans import Late, adamw, plan_of, sgd
 from tests.parallel.scripts.reporting import cases_in, run_cases
 from tests.parallel.scripts.training import (
     Data,
@@ -27,50 +34,10 @@ from tests.parallel.scripts.training import (
     loss_of,
     mlp,
 )
-from tests.parallel.scripts.twins import stock_of
 
 STEPS = 9
 MANY_STEPS = 200
 FORMATS = ("f16", "bf16", "e4m3", "int8", "int4")
-SUMMED_IN_ORDER = 2  # ranks up to which every rank sums the messages of all
-# A step in which the last rank has a loss, or one gradient, that is not finite.
-ALL_INFINITE, ONE_INFINITE = 3, 6
-INFINITE, BLOCK = (5, 7), 256  # which element of the matrix of wide(), and what shares its scale
-
-
-class Reference:
-    """All ranks in one process."""
-
-    def __init__(self, wire_format: str, make: Make) -> None:
-        self.model = mlp()
-        self.optimizer = make(self.model)
-        self.format = wire_format
-        self.data = [Data(rank=rank) for rank in range(stock.size())]
-        self.rests: dict[tuple[int, int], torch.Tensor] = {}
-
-    def step(self) -> None:
-        gradients: list[list[torch.Tensor]] = []
-        for data in self.data:
-            self.optimizer.zero_grad()
-            loss_of(self.model, data.next()).backward()
-            gradients.append([p.grad.clone().flatten() for p in self.model.parameters()])
-        for i, p in enumerate(self.model.parameters()):
-            mine = [of_rank[i] for of_rank in gradients]
-            total = self._sum(i, mine)
-            factor = torch.tensor(1 / len(mine), dtype=torch.float32)
-            p.grad = (total * factor).reshape(p.shape)
-        self.optimizer.step()
-
-    def _sum(self, parameter: int, gradients: list[torch.Tensor]) -> torch.Tensor:
-        total = torch.zeros_like(gradients[0])
-        for rank, gradient in enumerate(gradients):
-            rest = self.rests.setdefault((parameter, rank), torch.zeros_like(gradient))
-            message = native.wire_encode(self.format, gradient, rest)
-            if rank == 0:
-                native.wire_decode(self.format, message, len(total), out=total)
-            else:
-                native.wire_decode_add(self.format, message, total)
-        return total
 
 
 def case_the_trajectory_is_that_of_the_codec() -> None:
@@ -85,10 +52,6 @@ def case_the_trajectory_is_that_of_the_codec() -> None:
                 what = f"{wire_format}, {make.__name__}, step {step}"
                 assert_equal_models(job.model, reference.model, what)
             assert job.optimizer.stats()["plans"] == 1
-
-
-def _padded(rest: torch.Tensor, elements: int) -> torch.Tensor:
-    return torch.cat([rest, torch.zeros(elements - len(rest))])
 
 
 def case_nothing_is_lost() -> None:
@@ -112,7 +75,7 @@ def case_nothing_is_lost() -> None:
         for i, (name, p) in enumerate(job.model.named_parameters()):
             nothing = torch.zeros(p.numel())
             left = rests["values"].get(name, nothing)
-            left = left + stock.size() * _padded(rests["sums"].get(name, nothing), p.numel())
+            left = left + stock.size() * padded(rests["sums"].get(name, nothing), p.numel())
             mine = produced[i] - left.reshape(p.shape).double()
             wanted = stock.allreduce(mine, name=f"lost.{wire_format}.{name}")
             assert torch.allclose(applied[i], wanted, rtol=0, atol=1e-4 * float(mine.abs().max()))
@@ -277,109 +240,23 @@ def case_what_is_not_finite_is_skipped_everywhere() -> None:
     assert len({tuple(row) for row in gathered([scaler.get_scale()])}) == 1
 
 
-def _mixed_precision_loss(job: Job, step: int) -> torch.Tensor:
-    inputs, targets = job.data.next()
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        outputs = job.model(inputs)
-    loss = F.mse_loss(outputs.float(), targets)
-    if stock.rank() == stock.size() - 1:
-        infinity = float("inf")
-        if step == ALL_INFINITE:
-            loss = loss * infinity
-        if step == ONE_INFINITE:
-            loss = loss + job.model.get_parameter("2.weight")[INFINITE] * infinity
-    return loss
-
-
-def _rests(job: Job) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-    """Of gradients, and of sums."""
-    state = job.optimizer.state_dict()[KEY]["rests"]
-    nothing = torch.zeros(0)
-    values, sums = (
-        {n: _padded(state[key].get(n, nothing), p.numel()) for n, p in job.model.named_parameters()}
-        for key in ("values", "sums")
-    )
-    return values, sums
-
-
-def _skip_one(job: Job, scaler: torch.amp.GradScaler, step: int) -> None:
-    """Of what is not finite the rests stay, and the others are those of the codec."""
-    (values, sums), scale = _rests(job), scaler.get_scale()
-    assert bool(sums["2.weight"].any()) == (stock.size() > SUMMED_IN_ORDER)
-    before = copy.deepcopy(job.model.state_dict())
-    job.optimizer.zero_grad()
-    scaler.scale(_mixed_precision_loss(job, step)).backward()
-    gradients = {n: p.grad.flatten().clone() for n, p in job.model.named_parameters()}
-    expected = {name: rest.clone() for name, rest in values.items()}
-    for name, gradient in gradients.items():
-        native.wire_encode("int8", gradient, expected[name])
-    scaler.step(job.optimizer)
-    scaler.update()
-    assert scaler.get_scale() == scale / 2
-    assert all(torch.equal(p, before[n]) for n, p in job.model.state_dict().items())
-    values_now, sums_now = _rests(job)
-    assert all(torch.equal(values_now[name], expected[name]) for name in values)
-    if step == ALL_INFINITE:
-        for name, gradient in gradients.items():
-            assert torch.equal(sums_now[name], sums[name]), f"sums of {name}"
-            if stock.rank() == stock.size() - 1:
-                assert not gradient.isfinite().any()
-                assert torch.equal(values_now[name], values[name]), name
-        return
-    flat = INFINITE[0] * 640 + INFINITE[1]
-    block = slice(flat // BLOCK * BLOCK, flat // BLOCK * BLOCK + BLOCK)
-    assert torch.equal(sums_now["2.weight"][block], sums["2.weight"][block])
-    if stock.rank() == stock.size() - 1:
-        assert not gradients["2.weight"].isfinite().all()
-        assert torch.equal(values_now["2.weight"][block], values["2.weight"][block])
-
-
 def case_a_loss_scaler_skips_on_all_ranks_and_goes_on() -> None:
     """On four ranks the matrix is summed by owners."""
     job = Job("int8", model=wide())
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=1000)
     for step in range(STEPS):
         if step in (ALL_INFINITE, ONE_INFINITE):
-            _skip_one(job, scaler, step)
+            skip_one(job, scaler, step)
             continue
         before = copy.deepcopy(job.model.state_dict())
         job.optimizer.zero_grad()
-        scaler.scale(_mixed_precision_loss(job, step)).backward()
+        scaler.scale(mixed_precision_loss(job, step)).backward()
         scaler.step(job.optimizer)
         scaler.update()
         assert not any(torch.equal(p, before[n]) for n, p in job.model.state_dict().items())
     assert all(bool(p.isfinite().all()) for p in job.model.parameters())
     assert equal_on_all_ranks(job.model.parameters())
     assert gathered([scaler.get_scale()]) == [[256.0]] * stock.size()
-
-
-class Halves:
-    """The same gradients in a plan with f16, and by stock Horovod with its compression."""
-
-    def __init__(self) -> None:
-        self.job, self.model = Job("f16"), mlp()
-        self.stock = stock_of(self.model, compression=stock.Compression.fp16)
-
-    def step(self, gradients: Sequence[torch.Tensor]) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """The averages of both, by parameter."""
-        found = []
-        for model, optimizer in ((self.job.model, self.job.optimizer), (self.model, self.stock)):
-            optimizer.zero_grad()
-            parts = [(p * g).sum() for p, g in zip(model.parameters(), gradients, strict=True)]
-            torch.stack(parts).sum().backward()
-            optimizer.synchronize()
-            found.append([p.grad.clone() for p in model.parameters()])
-            with optimizer.skip_synchronize():
-                optimizer.step()
-        return list(zip(*found, strict=True))
-
-    def clear_rests(self) -> None:
-        state = self.job.optimizer.state_dict()
-        assert any(rest.any() for rest in state.pop(KEY)["rests"]["values"].values())
-        self.job.optimizer.load_state_dict(state)
-
-    def normal(self, draw: torch.Generator) -> list[torch.Tensor]:
-        return [torch.randn(p.shape, generator=draw) for p in self.model.parameters()]
 
 
 def case_f16_beside_the_fp16_compression_of_horovod() -> None:
@@ -401,7 +278,7 @@ def case_f16_beside_the_fp16_compression_of_horovod() -> None:
     same, halves = torch.Generator().manual_seed(7), Halves()
     for step in range(STEPS):
         assert equal(halves.step(halves.normal(same))), f"the same on both ranks, step {step}"
-        halves.clear_rests()
+        halves.clearrests_of()
     assert_equal_models(halves.job.model, halves.model, "without rests")
     assert equal(halves.step(halves.normal(same)))
     assert not equal(halves.step(halves.normal(same))), "rests are sent"

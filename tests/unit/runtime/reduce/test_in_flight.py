@@ -115,7 +115,7 @@ def test_what_is_dropped_is_counted():
     assert rests.dropped == 0
     assert rounded().drop(rests) == 0
     assert rests.dropped == 1
-    assert rests.to_state() == {"values": {}, "sums": {}}
+    assert rests.to_state() == {"values": {}, "sums": {}, "whole_next": []}
 
 
 @pytest.mark.parametrize(
