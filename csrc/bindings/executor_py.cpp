@@ -31,17 +31,17 @@ std::chrono::microseconds to_us(double seconds) {
   return std::chrono::microseconds(static_cast<std::int64_t>(seconds * 1e6));
 }
 
-const char* phase_name(Phase phase) {
-  switch (phase) {
-    case Phase::kCollecting:
+const char* progress_name(Progress progress) {
+  switch (progress) {
+    case Progress::kCollecting:
       return "collecting";
-    case Phase::kHeld:
+    case Progress::kHeld:
       return "held";
-    case Phase::kInFlight:
+    case Progress::kInFlight:
       return "in flight";
-    case Phase::kReduced:
+    case Progress::kReduced:
       return "reduced";
-    case Phase::kFailed:
+    case Progress::kFailed:
       return "failed";
   }
   return "unknown";
@@ -60,7 +60,7 @@ void bind_records(const py::module_& module) {
       .def_readonly("bucket", &Pending::bucket)
       .def_readonly("first_step", &Pending::first_step)
       .def_readonly("last_step", &Pending::last_step)
-      .def_property_readonly("phase", [](const Pending& p) { return phase_name(p.phase); })
+      .def_property_readonly("progress", [](const Pending& p) { return progress_name(p.progress); })
       .def_readonly("held_by", &Pending::held_by)
       .def_readonly("missing_slots", &Pending::missing_slots)
       .def_readonly("waited_us", &Pending::waited_us);

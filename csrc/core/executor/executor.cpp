@@ -222,7 +222,7 @@ void Executor::release(const Due& due) {
   const Instance instance = instance_of(due);
   const std::lock_guard lock(mutex_);
   GenerationState* state = states_.find(instance);
-  if (state == nullptr || state->released || state->phase != Phase::kReduced) {
+  if (state == nullptr || state->released || state->progress != Progress::kReduced) {
     throw ExecutorError("bucket " + std::to_string(schedule_.bucket_of(instance)) + " of step " +
                         std::to_string(due.last_step) +
                         " was released while it is not reduced or a second time: wait for it, "

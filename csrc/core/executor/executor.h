@@ -38,7 +38,7 @@ struct Pending {
   std::int32_t bucket = 0;
   std::int64_t first_step = 0;  // absolute
   std::int64_t last_step = 0;   // absolute
-  Phase phase = Phase::kCollecting;
+  Progress progress = Progress::kCollecting;
   std::string held_by;                      // kHeld: "plan: ..." or "credit: ..."; kFailed: why
   std::vector<std::int32_t> missing_slots;  // kCollecting: gradients that never came
   std::int64_t waited_us = 0;               // since it was sent, or since it became ready

@@ -31,14 +31,14 @@ void GenerationStates::begin(Instance instance) {
   GenerationState& state = states_[place_of(instance)];
   state = GenerationState{};
   state.number = schedule_->number(instance);
-  state.phase = Phase::kCollecting;
+  state.progress = Progress::kCollecting;
   state.released = false;
 }
 
 bool GenerationStates::is_reduced(Instance instance) const {
   const GenerationState& state = at_buffer_of(instance);
   const std::int64_t number = schedule_->number(instance);
-  return state.number > number || (state.number == number && state.phase == Phase::kReduced);
+  return state.number > number || (state.number == number && state.progress == Progress::kReduced);
 }
 
 bool GenerationStates::is_released(Instance instance) const {

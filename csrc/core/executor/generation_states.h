@@ -14,11 +14,11 @@
 namespace deft {
 
 // kFailed is only reported, never stored: a failure stops all generations at once.
-enum class Phase : std::uint8_t { kCollecting, kHeld, kInFlight, kReduced, kFailed };
+enum class Progress : std::uint8_t { kCollecting, kHeld, kInFlight, kReduced, kFailed };
 
 struct GenerationState {
   std::int64_t number = -1;  // Schedule::number of the owner; -1: none yet
-  Phase phase = Phase::kReduced;
+  Progress progress = Progress::kReduced;
   bool released = true;
   std::size_t tasks_done = 0;
   std::int64_t ready_us = 0;

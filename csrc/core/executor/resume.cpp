@@ -17,7 +17,7 @@ void Executor::flush() {
   flushed_ = true;
   for (const Instance instance : begun(window_.step)) {
     GenerationState* state = states_.find(instance);
-    if (state != nullptr && state->phase == Phase::kCollecting) {
+    if (state != nullptr && state->progress == Progress::kCollecting) {
       make_ready(instance, *state, clock_us_());
     }
   }
@@ -76,7 +76,7 @@ void Executor::resume_at(std::int64_t step) {
   for (const Instance instance : instances) {
     GenerationState& state = *states_.find(instance);
     if (state.tasks_done == schedule_.tasks_of(instance.generation).size()) {
-      state.phase = Phase::kReduced;
+      state.progress = Progress::kReduced;
     } else if (schedule_.last_step(instance) < step) {
       make_ready(instance, state, clock_us_());
     }

@@ -8,7 +8,7 @@
 namespace deft {
 
 void Executor::make_ready(Instance instance, GenerationState& state, std::int64_t now_us) {
-  state.phase = Phase::kHeld;
+  state.progress = Progress::kHeld;
   state.ready_us = now_us;
   const std::int32_t task = schedule_.tasks_of(instance.generation)[state.tasks_done];
   Lane& lane = lane_of(task);
@@ -30,7 +30,7 @@ const Lane& Executor::lane_of(std::int32_t task) const {
 bool Executor::can_run(TaskInstance task) const {
   const Instance instance = schedule_.instance_of(task);
   const GenerationState* state = states_.find(instance);
-  return state != nullptr && state->phase == Phase::kHeld &&
+  return state != nullptr && state->progress == Progress::kHeld &&
          schedule_.tasks_of(instance.generation)[state->tasks_done] == task.task;
 }
 
@@ -49,7 +49,7 @@ std::optional<TaskInstance> Executor::next(Lane& lane) {
 Executor::FlightId Executor::launch(Lane& lane, TaskInstance task) {
   GenerationState& state = *states_.find(schedule_.instance_of(task));
   const std::int64_t now_us = clock_us_();
-  state.phase = Phase::kInFlight;
+  state.progress = Progress::kInFlight;
   state.sent_us = now_us;
   lane.start(schedule_.bytes_of_task(task.task), schedule_.message_bytes_of_task(task.task),
              now_us);
@@ -105,7 +105,7 @@ void Executor::complete(FlightId flight_id, const LinkStatus& status) {
   if (++state.tasks_done < schedule_.tasks_of(instance.generation).size()) {
     make_ready(instance, state, clock_us_());
   } else {
-    state.phase = Phase::kReduced;
+    state.progress = Progress::kReduced;
     changed_.notify_all();
   }
   drain_all(lock);

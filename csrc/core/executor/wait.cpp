@@ -39,21 +39,21 @@ Pending Executor::inspect(const Due& due) const {
   pending.first_step = schedule_.first_step(instance);
   pending.last_step = schedule_.last_step(instance);
   if (states_.is_reduced(instance)) {
-    pending.phase = Phase::kReduced;
+    pending.progress = Progress::kReduced;
     return pending;
   }
   const GenerationState* state = states_.find(instance);
-  const Phase phase = state == nullptr ? Phase::kCollecting : state->phase;
-  pending.phase = failure_.ok() ? phase : Phase::kFailed;
-  if (phase == Phase::kCollecting) {
+  const Progress progress = state == nullptr ? Progress::kCollecting : state->progress;
+  pending.progress = failure_.ok() ? progress : Progress::kFailed;
+  if (progress == Progress::kCollecting) {
     pending.missing_slots = missing_slots(pending.bucket);
   } else {
-    const std::int64_t since = phase == Phase::kInFlight ? state->sent_us : state->ready_us;
+    const std::int64_t since = progress == Progress::kInFlight ? state->sent_us : state->ready_us;
     pending.waited_us = clock_us_() - since;
   }
   if (!failure_.ok()) {
     pending.held_by = failure_.reason;
-  } else if (phase == Phase::kHeld) {
+  } else if (progress == Progress::kHeld) {
     pending.held_by = held_by(instance, *state);
   }
   return pending;
@@ -78,7 +78,7 @@ std::string Executor::held_at_head(TaskInstance head, const Lane& lane) const {
   if (!can_run(head)) {
     const Instance instance = schedule_.instance_of(head);
     const GenerationState* state = states_.find(instance);
-    if (state != nullptr && state->phase != Phase::kCollecting) {
+    if (state != nullptr && state->progress != Progress::kCollecting) {
       return "plan: an earlier message of the same generation is not done";
     }
     const std::int32_t bucket = schedule_.bucket_of(instance);

@@ -69,11 +69,11 @@ class Waiter:
 
     def _explain(self, pending: native.Pending) -> str:
         tensors = [self.names[slot] for slot in self.session.slots_of(pending.bucket)]
-        if pending.phase == "collecting":
+        if pending.progress == "collecting":
             lost = [self.names[slot] for slot in pending.missing_slots]
             state = f"this rank has not computed the gradients of {limited(lost)}"
             action = "call backward() before step() on this rank"
-        elif pending.phase == "held":
+        elif pending.progress == "held":
             state = f"ready here since {pending.waited_us / _US:.1f} s, held by {pending.held_by}"
             action = "look at what is in flight before it; if nothing is, report this as a bug"
         else:

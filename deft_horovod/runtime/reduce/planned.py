@@ -345,7 +345,7 @@ class PlannedReducer:
             )
         self.settle()
         alive = self.session.alive()
-        arrived = [due for due in alive if self.session.inspect(due).phase == "reduced"]
+        arrived = [due for due in alive if self.session.inspect(due).progress == "reduced"]
         return arrived, len(alive) - len(arrived)
 
     def flush(self) -> list[list[native.Due]]:

@@ -17,9 +17,9 @@ TEST(GenerationStates, TellPastPresentAndFutureOwnersOfABufferApart) {
 
   states.begin({0, 0});
   ASSERT_NE(states.find({0, 0}), nullptr);
-  EXPECT_EQ(states.find({0, 0})->phase, Phase::kCollecting);
+  EXPECT_EQ(states.find({0, 0})->progress, Progress::kCollecting);
   EXPECT_FALSE(states.is_reduced({0, 0}));
-  states.find({0, 0})->phase = Phase::kReduced;
+  states.find({0, 0})->progress = Progress::kReduced;
   EXPECT_TRUE(states.is_reduced({0, 0}));
   EXPECT_FALSE(states.is_released({0, 0}));
   states.find({0, 0})->released = true;
@@ -41,7 +41,7 @@ TEST(GenerationStates, BuffersAreSeparate) {
   states.begin({0, 0});
   states.begin({0, 1});
   states.begin({1, 1});
-  states.find({0, 0})->phase = Phase::kReduced;
+  states.find({0, 0})->progress = Progress::kReduced;
   EXPECT_TRUE(states.is_reduced({0, 0}));
   EXPECT_FALSE(states.is_reduced({0, 1}));
   EXPECT_FALSE(states.is_reduced({1, 1}));

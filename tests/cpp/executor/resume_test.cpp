@@ -67,7 +67,7 @@ TEST(ExecutorResume, WhatHadArrivedByThenIsReduced) {
   const std::vector<Due> alive = bench.executor->alive();
   ASSERT_EQ(alive.size(), 1U);
   EXPECT_EQ(alive[0].first_step, 6);
-  EXPECT_EQ(bench.executor->inspect(alive[0]).phase, Phase::kReduced);
+  EXPECT_EQ(bench.executor->inspect(alive[0]).progress, Progress::kReduced);
 }
 
 TEST(ExecutorResume, ALinkWithoutOrderCannotBeResumed) {

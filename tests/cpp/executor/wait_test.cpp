@@ -75,7 +75,7 @@ TEST(ExecutorWait, TheFirstFailureStays) {
   EXPECT_EQ(bench.links[0]->sent(), 0);
   const Due due = bench.due_of(0);
   EXPECT_EQ(bench.executor->wait(due, seconds(60)), WaitResult::kFailed);
-  EXPECT_EQ(bench.executor->inspect(due).phase, Phase::kFailed);
+  EXPECT_EQ(bench.executor->inspect(due).progress, Progress::kFailed);
   EXPECT_EQ(bench.executor->inspect(due).held_by, "first");
 }
 
@@ -111,11 +111,11 @@ TEST(ExecutorWait, InspectTellsWhichGradientsAreMissing) {
   plan.slots = {{0, 0, 4}, {0, 4, 8}};
   const Bench bench(plan);
   const Due due{.generation = 0};
-  EXPECT_EQ(bench.executor->inspect(due).phase, Phase::kCollecting);
+  EXPECT_EQ(bench.executor->inspect(due).progress, Progress::kCollecting);
   bench.executor->begin_backward();
   bench.executor->slot_ready(1);
   const Pending pending = bench.executor->inspect(due);
-  EXPECT_EQ(pending.phase, Phase::kCollecting);
+  EXPECT_EQ(pending.progress, Progress::kCollecting);
   EXPECT_EQ(pending.missing_slots, (std::vector<std::int32_t>{0}));
 }
 
@@ -127,16 +127,16 @@ TEST(ExecutorWait, InspectTellsCreditAndOrder) {
   bench.backward();
   bench.now_us->store(25);
   const Pending sent = bench.executor->inspect(bench.due_of(0));
-  EXPECT_EQ(sent.phase, Phase::kInFlight);
+  EXPECT_EQ(sent.progress, Progress::kInFlight);
   EXPECT_EQ(sent.waited_us, 15);
   const Pending next = bench.executor->inspect(bench.due_of(1));
-  EXPECT_EQ(next.phase, Phase::kHeld);
+  EXPECT_EQ(next.progress, Progress::kHeld);
   EXPECT_EQ(next.waited_us, 15);
   EXPECT_EQ(next.held_by, "credit: 32 of 32 bytes in flight on link wire, the message has 32");
   const Pending last = bench.executor->inspect(bench.due_of(2));
   EXPECT_EQ(last.held_by, "plan: after bucket 1 in the order of link wire (" + next.held_by + ")");
   bench.complete_all();
-  EXPECT_EQ(bench.executor->inspect(bench.due_of(2)).phase, Phase::kReduced);
+  EXPECT_EQ(bench.executor->inspect(bench.due_of(2)).progress, Progress::kReduced);
 }
 
 TEST(ExecutorWait, InspectTellsWindowsAndWhatTheHeadOfTheOrderMisses) {

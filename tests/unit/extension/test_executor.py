@@ -68,7 +68,7 @@ class Twins:
     def is_reduced(self, due):
         run = self.run_of(due)
         reduced = self.reference.is_reduced(*run)
-        assert self.real.inspect(due).phase == self.reference.phase(*run)
+        assert self.real.inspect(due).progress == self.reference.progress(*run)
         assert self.real.wait(due, 0.0) == reduced
         return reduced
 
@@ -154,7 +154,7 @@ def test_a_failed_message_stops_everything_and_answers_everyone(plan, pick):
     missing = [due for due in twins.real.due() if not twins.real.wait(due, 5.0)]
     for due in missing:
         pending = twins.real.inspect(due)
-        assert pending.phase == "failed"
+        assert pending.progress == "failed"
         assert "the peer died" in pending.held_by
     if missing and any(not due.gated for due in missing):
         with pytest.raises(native.ExecutorError, match="the peer died"):
@@ -186,7 +186,7 @@ def test_order_is_the_plans_and_not_that_of_readiness():
     executor.slot_ready(1)
     assert link.pending() == []
     held = executor.inspect(_due_of_bucket(0))
-    assert (held.phase, held.missing_slots) == ("held", [])
+    assert (held.progress, held.missing_slots) == ("held", [])
     assert held.held_by == (
         "plan: after bucket 2 in the order of link link (gradients: 1 of bucket 2 are missing)"
     )

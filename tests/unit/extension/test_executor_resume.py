@@ -44,7 +44,7 @@ class Run:
 
     def alive(self):
         return [
-            (*key(due), due.last_step, self.executor.inspect(due).phase)
+            (*key(due), due.last_step, self.executor.inspect(due).progress)
             for due in self.executor.alive()
         ]
 
@@ -76,7 +76,7 @@ def test_a_flush_sends_everything_that_has_begun_and_nothing_else(plan, steps, p
     for _ in range(steps):
         run.step()
     alive = run.executor.alive()
-    left = [due for due in alive if run.executor.inspect(due).phase != "reduced"]
+    left = [due for due in alive if run.executor.inspect(due).progress != "reduced"]
     for due in alive:
         assert due.first_step <= due.last_step < steps <= due.apply_step
     assert [due.apply_step for due in alive] == sorted(due.apply_step for due in alive)

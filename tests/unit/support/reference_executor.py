@@ -93,7 +93,7 @@ class ReferenceExecutor:
     def is_reduced(self, generation, cycle):
         return all((task, cycle) in self.done for task in self._tasks_of(generation))
 
-    def phase(self, generation, cycle):
+    def progress(self, generation, cycle):
         if self.is_reduced(generation, cycle):
             return "reduced"
         if self.failed:

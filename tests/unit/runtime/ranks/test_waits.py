@@ -18,10 +18,10 @@ def horovod():
 
 
 class FakePending:
-    def __init__(self, phase, missing=(), held_by=""):
+    def __init__(self, progress, missing=(), held_by=""):
         self.bucket = 3
         self.first_step = self.last_step = 41
-        self.phase = phase
+        self.progress = progress
         self.held_by = held_by
         self.missing_slots = list(missing)
         self.waited_us = 2_500_000
