@@ -14,10 +14,6 @@ from torch.nn import functional
 from scripts.studies.convergence.tasks import Batch, Residual, Transformer, characters
 
 _CROP: Final = 12  # pixels, in both directions
-# Photographs are cut into stripes; what lies in the first columns of one is trained on, the rest
-# validates.
-_STRIPE: Final = 64
-_TRAINED: Final = 48
 _BANDS: Final = 4  # of rows
 _VALIDATION_CROPS: Final = 2048
 _COLOURS: Final = 3
@@ -28,7 +24,7 @@ Draw = Callable[[int, torch.Generator], Batch]
 
 @dataclass(frozen=True)
 class Task:
-    """`draw` gives training batches without end, `held_out` is never trained on."""
+    """`draw` gives training batches without end, `held_out` is what validates."""
 
     name: str
     model: Callable[[], nn.Module]
@@ -61,8 +57,8 @@ def _photographs() -> torch.Tensor:
     return pixels.permute(0, 3, 1, 2).float() / 128.0 - 1.0
 
 
-def _crops(size: int, generator: torch.Generator, columns: range) -> Batch:
-    """From these columns of stripes. To be found out: of which photograph, and of which band."""
+def _crops(size: int, generator: torch.Generator) -> Batch:
+    """To be found out: of which photograph, and of which band of its rows."""
     photographs = _photographs()
     _, _, height, width = photographs.shape
 
@@ -71,21 +67,16 @@ def _crops(size: int, generator: torch.Generator, columns: range) -> Batch:
 
     photograph, band = drawn(_PHOTOGRAPHS), drawn(_BANDS)
     row = band * (height // _BANDS) + drawn(height // _BANDS - _CROP + 1)
-    column = drawn(width // _STRIPE) * _STRIPE + columns.start + drawn(len(columns) - _CROP + 1)
+    column = drawn(width - _CROP + 1)
     inside = torch.arange(_CROP)
-    rows, places = row[:, None] + inside, column[:, None] + inside
-    crops = photographs[photograph[:, None, None], :, rows[:, :, None], places[:, None, :]]
+    rows, columns = row[:, None] + inside, column[:, None] + inside
+    crops = photographs[photograph[:, None, None], :, rows[:, :, None], columns[:, None, :]]
     return crops.permute(0, 3, 1, 2).contiguous(), photograph * _BANDS + band
-
-
-def _training_crops(size: int, generator: torch.Generator) -> Batch:
-    return _crops(size, generator, range(_TRAINED))
 
 
 @functools.cache
 def _validation_crops() -> Batch:
-    generator = torch.Generator().manual_seed(0)
-    return _crops(_VALIDATION_CROPS, generator, range(_TRAINED, _STRIPE))
+    return _crops(_VALIDATION_CROPS, torch.Generator().manual_seed(0))
 
 
 def residual_net() -> nn.Module:
@@ -107,6 +98,6 @@ TASKS: Final = {
     task.name: task
     for task in (
         Task("text", Transformer, _text, lambda: characters()[1], steps=500, batch=4),
-        Task("photos", residual_net, _training_crops, _validation_crops, steps=300, batch=8),
+        Task("photos", residual_net, _crops, _validation_crops, steps=300, batch=8),
     )
 }
