@@ -21,6 +21,7 @@ from pathlib import Path
 
 from scripts.gpu import results as gpu_results
 from scripts.gpu import venv as gpu_venv
+from scripts.horovod.source import extract
 from scripts.places import ROOT
 
 KINDS = ("staged", "nccl", "none")
@@ -148,8 +149,7 @@ def restore_built(place: Place, carry: Path) -> None:
     """What an earlier machine has built, unless this one has built something itself."""
     cache = place.work / "cache"
     if (carry / BUILT).is_file() and not cache.is_dir():
-        with tarfile.open(carry / BUILT) as archive:
-            archive.extractall(cache, filter="data")
+        extract(carry / BUILT, cache)
 
 
 def keep_built(place: Place, out: Path) -> None:

@@ -121,15 +121,20 @@ def download_sdist(version: str, folder: Path) -> Path:
     return sdist
 
 
+def extract(archive: Path, folder: Path) -> None:
+    """All that the archive has, also with a Python before 3.11.4, such as that of Debian 12."""
+    with tarfile.open(archive) as opened:
+        if hasattr(tarfile, "data_filter"):
+            opened.extractall(folder, filter="data")
+        else:
+            opened.extractall(folder)
+
+
 def unpack(sdist: Path, version: str, target: Path) -> None:
     """Unpacks beside `target` and renames: a tree is whole, and has its record once it was."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix="unpack-") as temporary:
-        with tarfile.open(sdist) as archive:
-            if hasattr(tarfile, "data_filter"):
-                archive.extractall(temporary, filter="data")
-            else:
-                archive.extractall(temporary)
+        extract(sdist, Path(temporary))
         if target.exists():
             record_of(target).unlink(missing_ok=True)
             target.rename(Path(temporary) / "replaced")
