@@ -70,9 +70,28 @@ def pilot_text(pilot: Mapping[Run, Sequence[float]], settings: Sequence[Setting]
     )
 
 
+def _complete(
+    study: Mapping[Run, Sequence[float]], settings: Sequence[Setting]
+) -> dict[Run, Sequence[float]]:
+    """Runs with seeds that all settings of the task and all arms have: a study that is cut short
+    has others."""
+    seeds = {
+        task: set.intersection(
+            *(
+                {run.seed for run in study if Setting.of(run) == s and run.format == one}
+                for s in settings
+                if s.task == task
+                for one in (EXACT, *ARMS)
+            )
+        )
+        for task in {s.task for s in settings}
+    }
+    return {run: losses for run, losses in study.items() if run.seed in seeds[run.task]}
+
+
 def page(study: Mapping[Run, Sequence[float]], settings: Sequence[Setting]) -> str:
     """As Markdown."""
-    losses = by_setting(study)
+    losses = by_setting(_complete(study, settings))
     parts = [_HEAD]
     for arm in ARMS:
         found = {s: _compared(losses.get(s, {}), arm, s.task) for s in settings}

@@ -46,3 +46,12 @@ def test_too_much_scatter_decides_nothing_and_divergence_is_said():
     said = page(losses, SETTINGS)
     assert "not decided" in said
     assert "Not compared, as exact training diverged: text, sgd, 0.2." in said
+
+
+def test_a_study_that_is_cut_short_shows_whole_seeds_alone():
+    runs = study_runs(SETTINGS, {"text": 6, "photos": 6})
+    losses = losses_of(runs, {}, 0.001)
+    cut = dict([*losses.items()][:-20])
+    said = page(cut, SETTINGS)
+    assert "| text, sgd, 0.1 | 4 |" in said
+    assert "| photos, sgd, 0.2 | 4 |" in said
