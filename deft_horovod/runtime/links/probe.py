@@ -27,6 +27,11 @@ from deft_horovod.runtime.ranks.agreement import Agreement
 _LOG: Final = logging.getLogger("deft_horovod")
 _US: Final = 1e6
 _GROWTH: Final = 16
+# Smaller messages are all start-up on any link that is good for training. If one takes somewhat
+# longer than the smallest, the machine was busy, and a line through such times leads nowhere. A
+# link that is so slow shows it by this factor.
+_TELLING_BYTES: Final = 65_536
+_TELLING_FACTOR: Final = 3.0
 # Of the time for a link: no message of the first look shall take more than this share, and all that
 # is sent afterwards fits into that.
 _LOOK_SHARE: Final = 0.05
@@ -143,8 +148,7 @@ def _first_look(agreement: Agreement, stream: MessageStream, allowance: Allowanc
     size_bytes = SMALLEST_BYTES
     go_on = True
     while go_on:
-        before_us = samples[-1].time_us if samples else math.inf
-        time_us, fast = _look(agreement, stream, size_bytes, before_us, allowance)
+        time_us, fast = _look(agreement, stream, size_bytes, samples, allowance)
         samples.append(LinkSample(size_bytes=size_bytes, time_us=time_us))
         size_bytes *= _GROWTH
         go_on = fast and size_bytes <= allowance.largest_bytes
@@ -160,7 +164,7 @@ def _look(
     agreement: Agreement,
     stream: MessageStream,
     size_bytes: int,
-    before_us: float,
+    before: Sequence[LinkSample],
     allowance: Allowance,
 ) -> tuple[float, bool]:
     """The time of a message, and whether the next larger one is fast enough: all that this one took
@@ -171,10 +175,18 @@ def _look(
     time_us = math.inf
     for _ in range(_LOOKS):
         time_us = min(time_us, stream.run_us(size_bytes, 1), stream.run_us(size_bytes, 1))
-        next_us = time_us + max(0.0, time_us - before_us) * _GROWTH
+        next_us = time_us + _of_bytes_us(size_bytes, time_us, before) * _GROWTH
         if _decided(agreement, next_us <= allowance.budget_s * _LOOK_SHARE * _US):
             return time_us, True
     return time_us, False
+
+
+def _of_bytes_us(size_bytes: int, time_us: float, before: Sequence[LinkSample]) -> float:
+    """How much of the time of a message its bytes take."""
+    if not before:
+        return 0.0
+    tells = size_bytes >= _TELLING_BYTES or time_us > _TELLING_FACTOR * before[0].time_us
+    return max(0.0, time_us - before[-1].time_us) if tells else 0.0
 
 
 def measure(

@@ -180,3 +180,17 @@ def test_a_link_in_one_line():
     assert describe(link) == said
     free = link.model_copy(update={"cost": LinkCost(alpha_us=2.0, beta_us_per_byte=0.0)})
     assert describe(free).startswith("link 'x': 2 us a message (")
+
+
+class Disturbed(Wire):
+    """The machine becomes busy while small messages are measured."""
+
+    def send(self, rank, name, size_bytes):
+        self._costs = (0.010 if size_bytes >= 4096 else 0.004, 1e-9)
+        return super().send(rank, name, size_bytes)
+
+
+def test_times_of_a_busy_machine_are_not_taken_for_bytes():
+    ((link,),) = probed(1, {"busy": Disturbed(1, 0.0, 0.0)}, LIMITS)
+    assert link.samples[-1].size_bytes > 1 << 16
+    assert link.cost.beta_us_per_byte < 0.1
