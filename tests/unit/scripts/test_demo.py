@@ -3,23 +3,33 @@
 from scripts import demo
 
 
-def results(difference: float = 0.0) -> dict:
-    return {name: {"difference": difference} for name in demo.POLICIES}
+def results(difference: float = 0.0, accuracy: float = 0.97) -> dict:
+    found = {name: {"difference": 0.1, "accuracy": 0.97} for name in demo.TITLES}
+    found["auto"]["difference"] = difference
+    found["equal"]["accuracy"] = accuracy
+    return found
 
 
 def test_gain_and_loss_are_both_said() -> None:
-    text = demo.verdict(results(), {"bucket": 1.101, "priority": 0.8, "auto": 1.0})
-    assert "bucket takes 10 % MORE time a step than stock" in text
-    assert "priority takes 20 % less time a step than stock" in text
+    text = demo.verdict(results(), {"auto": 1.101, "equal": 0.8, "fp16": 0.9})
+    assert "ours takes 10 % MORE time a step than stock" in text
+    assert "with accuracy='equal' it takes 20 % less time a step than stock" in text
+    assert "Compression.fp16 takes 10 % less" in text
+    assert "with the same test accuracy" in text
 
 
 def test_small_differences_are_none() -> None:
-    text = demo.verdict(results(), {"bucket": 1.01, "priority": 0.99, "auto": 0.985})
+    text = demo.verdict(results(), {"auto": 1.01, "equal": 0.99, "fp16": 0.985})
     assert text.count("takes as long as stock Horovod") == 3
 
 
+def test_lost_accuracy_is_said() -> None:
+    text = demo.verdict(results(accuracy=0.955), {"auto": 1.0, "equal": 0.5, "fp16": 1.0})
+    assert "with -1.5 points of test accuracy" in text
+
+
 def test_other_parameters_are_a_bug() -> None:
-    text = demo.verdict(results(1e-6), {"bucket": 0.5, "priority": 0.5, "auto": 0.5})
+    text = demo.verdict(results(1e-6), {"auto": 0.5, "equal": 0.5, "fp16": 0.5})
     assert "bug" in text
     assert "bit for bit" not in text
 
