@@ -28,7 +28,8 @@ Samples = tuple[LinkSample, ...]
 def codec_samples(wire_format: WireFormat) -> tuple[Samples, Samples]:
     """The time of encoding values with their rest, and of decoding their message, by the bytes that
     the values have as float32."""
-    values = torch.linspace(-1.0, 1.0, _BYTES // _ITEM_BYTES)
+    # Named: the user may have set other defaults.
+    values = torch.linspace(-1.0, 1.0, _BYTES // _ITEM_BYTES, dtype=torch.float32, device="cpu")
     rest, out = torch.zeros_like(values), torch.zeros_like(values)
     message = native.wire_encode(wire_format, values)
     encode = partial(native.wire_encode, wire_format, values, rest, out=message)

@@ -49,3 +49,11 @@ def test_random_numbers_of_the_script_stay_what_they_are():
     torch.manual_seed(7)
     codec_probe.codec_samples("int8")
     assert torch.equal(torch.rand(3), wanted)
+
+
+def test_defaults_of_the_script_change_nothing():
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        assert codec_probe.codec_samples("int8")[0][0].time_us > 0.0
+    finally:
+        torch.set_default_dtype(torch.float32)
