@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +36,7 @@ from scripts.studies.convergence.study import (
 )
 from scripts.studies.convergence.tasks import TASKS
 from scripts.studies.convergence.training import Run, Training
+from scripts.studies.pool import train_all
 
 FINISHED = ROOT / "build" / "convergence"
 _INTRODUCTION = """\
@@ -65,24 +64,15 @@ def finish(runs: Iterable[Run], folder: Path, processes: int) -> list[dict[str, 
     """The outcomes of all of these; trains those that are missing."""
     folder.mkdir(parents=True, exist_ok=True)
     wanted = list(dict.fromkeys(runs))
-    missing = [run for run in wanted if not path_of(run, folder).exists()]
-    began = time.monotonic()
-    # A fork of a process in which torch has threads may wait for them for ever.
-    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
-        futures = {pool.submit(train, run): run for run in missing}
-        for done, future in enumerate(as_completed(futures), 1):
-            run, outcome = futures[future], future.result()
-            path = path_of(run, folder)
-            draft = path.with_suffix(".part")
-            draft.write_text(json.dumps(outcome), encoding="utf-8")
-            draft.replace(path)
-            left_min = (time.monotonic() - began) / done * (len(missing) - done) / 60.0
-            print(
-                f"[{done}/{len(missing)}, {left_min:.0f} min left] {run.task} {run.optimizer} "
-                f"{run.lr:g} seed {run.seed}, {run.arm.name}: {outcome['loss']:.3f}",
-                flush=True,
-            )
+    paths = {run: path_of(run, folder) for run in wanted}
+    missing = {run: path for run, path in paths.items() if not path.exists()}
+    train_all(missing, train, processes, _said)
     return [json.loads(path_of(run, folder).read_text("utf-8")) for run in wanted]
+
+
+def _said(run: Run, outcome: dict[str, Any]) -> str:
+    name = f"{run.task} {run.optimizer} {run.lr:g} seed {run.seed}, {run.arm.name}"
+    return f"{name}: {outcome['loss']:.3f}"
 
 
 def restore(runs: Iterable[Run], folder: Path, data: Sequence[dict[str, Any]]) -> None:

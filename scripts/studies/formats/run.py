@@ -14,12 +14,9 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import multiprocessing
 import os
 import sys
-import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -36,6 +33,7 @@ from scripts.studies.formats.study import (
     study_runs,
 )
 from scripts.studies.formats.training import Run, Training, final_loss
+from scripts.studies.pool import train_all, write
 
 FINISHED = ROOT / "build" / "formats"
 REPORT = ROOT / "docs" / "studies" / "formats"
@@ -58,26 +56,14 @@ def path_of(run: Run, folder: Path) -> Path:
 def finish(runs: Sequence[Run], folder: Path, processes: int) -> None:
     """Trains those that are missing."""
     folder.mkdir(parents=True, exist_ok=True)
-    missing = [run for run in runs if not path_of(run, folder).exists()]
-    began_s = time.monotonic()
-    # A fork of a process in which torch has threads may wait for them for ever.
-    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
-        futures = {pool.submit(train, run): run for run in missing}
-        for done, future in enumerate(as_completed(futures), 1):
-            run, losses = futures[future], future.result()
-            _write(path_of(run, folder), losses)
-            left_min = (time.monotonic() - began_s) / done * (len(missing) - done) / 60.0
-            print(
-                f"[{done}/{len(missing)}, {left_min:.0f} min left] {Setting.of(run).title}, "
-                f"{run.format}, seed {run.seed}: {final_loss(losses):.4f}",
-                flush=True,
-            )
+    paths = {run: path_of(run, folder) for run in runs}
+    missing = {run: path for run, path in paths.items() if not path.exists()}
+    train_all(missing, train, processes, _said)
 
 
-def _write(path: Path, losses: list[float]) -> None:
-    draft = path.with_suffix(".part")
-    draft.write_text(json.dumps(losses), encoding="utf-8")
-    draft.replace(path)
+def _said(run: Run, losses: list[float]) -> str:
+    title = Setting.of(run).title
+    return f"{title}, {run.format}, seed {run.seed}: {final_loss(losses):.4f}"
 
 
 def finished(runs: Iterable[Run], folder: Path) -> Losses:
@@ -123,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.folder.mkdir(parents=True, exist_ok=True)
         for stage in stages:
             for run, losses in kept(options.report / f"{stage}.json").items():
-                _write(path_of(run, options.folder), losses)
+                write(path_of(run, options.folder), losses)
 
     def done(stage: str, runs: Sequence[Run]) -> Losses:
         if options.stage == stage:

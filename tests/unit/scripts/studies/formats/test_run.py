@@ -20,7 +20,7 @@ def quick(monkeypatch):
             if not path.exists():
                 trained.append(run)
                 noise = 0.001 * (run.seed % 5) * (run.format != "f32")
-                program._write(path, [1.0 + run.lr + noise] * 20)
+                program.write(path, [1.0 + run.lr + noise] * 20)
 
     monkeypatch.setattr(program, "finish", finish)
     return trained
