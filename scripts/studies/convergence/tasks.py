@@ -119,12 +119,16 @@ def perceptron() -> nn.Module:
 def characters() -> tuple[Batch, Batch]:
     """The sources of Python's standard library."""
     sources = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
-    text = b"".join(path.read_bytes() for path in sources)[:_TEXT_BYTES]
+    return windows(b"".join(path.read_bytes() for path in sources)[:_TEXT_BYTES], 512)
+
+
+def windows(text: bytes, held_out: int) -> tuple[Batch, Batch]:
+    """Of a model's context; so many of them are for validation."""
     codes = torch.tensor([c - 31 if 32 <= c < 127 else 0 for c in text])
     count = (len(codes) - 1) // _CONTEXT
     inputs = codes[: count * _CONTEXT].view(count, _CONTEXT)
     targets = codes[1 : count * _CONTEXT + 1].view(count, _CONTEXT)
-    return _split(inputs, targets, 512)
+    return _split(inputs, targets, held_out)
 
 
 @functools.cache

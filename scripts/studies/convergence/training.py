@@ -38,8 +38,10 @@ def _muon(parameters: Parameters, lr: float) -> Optimizers:
 
 OPTIMIZERS: Final[Mapping[str, Callable[[Parameters, float], Optimizers]]] = {
     "sgd": lambda p, lr: [torch.optim.SGD(p, lr=lr, momentum=0.9)],
+    "nesterov": lambda p, lr: [torch.optim.SGD(p, lr=lr, momentum=0.9, nesterov=True)],
     "adam": lambda p, lr: [torch.optim.Adam(p, lr=lr)],
     "adamw": lambda p, lr: [torch.optim.AdamW(p, lr=lr, weight_decay=0.01)],
+    "adamw95": lambda p, lr: [torch.optim.AdamW(p, lr=lr, betas=(0.9, 0.95), weight_decay=0.1)],
     "muon": _muon,
 }
 

@@ -10,16 +10,25 @@ from typing import Final
 
 from deft_horovod.base.wire_format import EXACT, WireFormat
 from scripts.studies.formats.noninferior import Difference, difference, holm, seeds_needed
-from scripts.studies.formats.study import ARMS, LEVEL, MARGINS, PILOT_FORMAT, POWER, Setting
+from scripts.studies.formats.study import LEVEL, PILOT_FORMAT, POWER, SMALL, Setting, Study
 from scripts.studies.formats.training import Run, final_loss
 
 _MOST_SEEDS: Final = 12
-_HEAD: Final = """\
+_HEADS: Final = {
+    "small": """\
 # Wire formats: results
 
 Made by `python -m scripts.studies.formats.run report` from [study.json](study.json). What was
 asked, of what, with which margins and tests was fixed before: [protocol.md](protocol.md).
-"""
+""",
+    "larger": """\
+# Wire formats: results of the larger tasks
+
+Made by `python -m scripts.studies.formats.run report --study larger` from
+[larger-study.json](larger-study.json). What was asked was fixed before:
+[protocol-larger.md](protocol-larger.md).
+""",
+}
 
 # A setting's losses, by format and seed.
 _Losses = Mapping[WireFormat, Mapping[int, float]]
@@ -33,8 +42,8 @@ def by_setting(runs: Mapping[Run, Sequence[float]]) -> dict[Setting, _Losses]:
     return dict(found)
 
 
-def _compared(losses: _Losses, arm: WireFormat, task: str) -> Difference | None:
-    return difference(losses.get(arm, {}), losses.get(EXACT, {}), MARGINS[task])
+def _compared(losses: _Losses, arm: WireFormat, margin: float) -> Difference | None:
+    return difference(losses.get(arm, {}), losses.get(EXACT, {}), margin)
 
 
 def _deviations(
@@ -44,7 +53,8 @@ def _deviations(
     losses = by_setting(pilot)
     squares: dict[str, list[float]] = defaultdict(list)
     for setting in settings:
-        found = _compared(losses.get(setting, {}), PILOT_FORMAT, setting.task)
+        margin = SMALL.margins[setting.task]
+        found = _compared(losses.get(setting, {}), PILOT_FORMAT, margin)
         if found is not None and math.isfinite(found.mean):
             squares[setting.task].append(found.deviation**2)
     return {task: math.sqrt(statistics.fmean(all_)) for task, all_ in squares.items()}
@@ -56,7 +66,7 @@ def seeds_by_task(
     """How many seeds the study needs."""
     level = LEVEL / max(1, len(settings))
     return {
-        task: min(_MOST_SEEDS, seeds_needed(deviation, MARGINS[task], level, POWER))
+        task: min(_MOST_SEEDS, seeds_needed(deviation, SMALL.margins[task], level, POWER))
         for task, deviation in _deviations(pilot, settings).items()
     }
 
@@ -71,32 +81,34 @@ def pilot_text(pilot: Mapping[Run, Sequence[float]], settings: Sequence[Setting]
 
 
 def _complete(
-    study: Mapping[Run, Sequence[float]], settings: Sequence[Setting]
+    found: Mapping[Run, Sequence[float]], settings: Sequence[Setting], study: Study
 ) -> dict[Run, Sequence[float]]:
     """Runs with seeds that all settings of the task and all arms have: a study that is cut short
     has others."""
     seeds = {
         task: set.intersection(
             *(
-                {run.seed for run in study if Setting.of(run) == s and run.format == one}
+                {run.seed for run in found if Setting.of(run) == s and run.format == one}
                 for s in settings
                 if s.task == task
-                for one in (EXACT, *ARMS)
+                for one in (EXACT, *study.arms)
             )
         )
         for task in {s.task for s in settings}
     }
-    return {run: losses for run, losses in study.items() if run.seed in seeds[run.task]}
+    return {run: losses for run, losses in found.items() if run.seed in seeds[run.task]}
 
 
-def page(study: Mapping[Run, Sequence[float]], settings: Sequence[Setting]) -> str:
+def page(
+    found: Mapping[Run, Sequence[float]], settings: Sequence[Setting], study: Study = SMALL
+) -> str:
     """As Markdown."""
-    losses = by_setting(_complete(study, settings))
-    parts = [_HEAD]
-    for arm in ARMS:
-        found = {s: _compared(losses.get(s, {}), arm, s.task) for s in settings}
-        rows = {s: one for s, one in found.items() if one is not None}
-        lost = [s.title for s, one in found.items() if one is None]
+    losses = by_setting(_complete(found, settings, study))
+    parts = [_HEADS[study.name]]
+    for arm in study.arms:
+        all_ = {s: _compared(losses.get(s, {}), arm, study.margins[s.task]) for s in settings}
+        rows = {s: one for s, one in all_.items() if one is not None}
+        lost = [s.title for s, one in all_.items() if one is None]
         parts.append(_section(arm, rows, losses))
         if lost:
             parts.append(f"Not compared, as exact training diverged: {'; '.join(lost)}.\n")

@@ -3,6 +3,8 @@
     .venv/bin/python -m scripts.studies.formats.run rates
     .venv/bin/python -m scripts.studies.formats.run pilot
     .venv/bin/python -m scripts.studies.formats.run study
+    .venv/bin/python -m scripts.studies.formats.run rates --study larger
+    .venv/bin/python -m scripts.studies.formats.run study --study larger
 
 Finished runs are kept in build/formats, so that it goes on where it was interrupted, and go into
 docs/studies/formats/*.json, from which `report` makes the page anew. --restore takes those as
@@ -26,17 +28,20 @@ import torch
 from scripts.places import ROOT
 from scripts.studies.formats.report import page, pilot_text, seeds_by_task
 from scripts.studies.formats.study import (
+    STUDIES,
     Setting,
     best_settings,
     pilot_runs,
     rate_runs,
     study_runs,
 )
-from scripts.studies.formats.training import Run, Training, final_loss
+from scripts.studies.formats.tasks import TASKS
+from scripts.studies.formats.training import Run, Training, beginning, final_loss
 from scripts.studies.pool import train_all, write
 
 FINISHED = ROOT / "build" / "formats"
 REPORT = ROOT / "docs" / "studies" / "formats"
+PAGES = {"small": "results.md", "larger": "larger.md"}
 
 Losses = dict[Run, list[float]]
 
@@ -58,6 +63,8 @@ def finish(runs: Sequence[Run], folder: Path, processes: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     paths = {run: path_of(run, folder) for run in runs}
     missing = {run: path for run, path in paths.items() if not path.exists()}
+    for task in {TASKS[run.task].begins_from for run in missing} - {""}:
+        beginning(task)  # here, lest several processes make it
     train_all(missing, train, processes, _said)
 
 
@@ -93,6 +100,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("stage", choices=["rates", "pilot", "study", "report"])
+    parser.add_argument("--study", choices=sorted(STUDIES), default="small")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--folder", type=Path, default=FINISHED, help="of finished runs")
     parser.add_argument("--report", type=Path, default=REPORT, help="folder of page and data")
@@ -104,27 +112,35 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
-    stages = ("rates", "pilot", "study")
+    study = STUDIES[options.study]
+
+    def file(stage: str) -> Path:
+        path: Path = options.report / f"{study.prefix}{stage}.json"
+        return path
+
     if options.restore:
         options.folder.mkdir(parents=True, exist_ok=True)
-        for stage in stages:
-            for run, losses in kept(options.report / f"{stage}.json").items():
+        for stage in ("rates", "pilot", "study"):
+            for run, losses in kept(file(stage)).items():
                 write(path_of(run, options.folder), losses)
 
     def done(stage: str, runs: Sequence[Run]) -> Losses:
         if options.stage == stage:
             finish(runs, options.folder, options.processes)
-            keep(finished(runs, options.folder), options.report / f"{stage}.json")
-        return kept(options.report / f"{stage}.json")
+            keep(finished(runs, options.folder), file(stage))
+        return kept(file(stage))
 
-    rates = done("rates", rate_runs())
-    settings = best_settings({run: final_loss(losses) for run, losses in rates.items()})
-    pilot = done("pilot", pilot_runs(settings))
-    if options.stage == "pilot":
-        print(pilot_text(pilot, settings))
-    study = done("study", study_runs(settings, seeds_by_task(pilot, settings)))
+    rates = done("rates", rate_runs(study))
+    settings = best_settings({run: final_loss(losses) for run, losses in rates.items()}, study)
+    seeds = dict.fromkeys(study.margins, study.seeds)
+    if not study.seeds:
+        pilot = done("pilot", pilot_runs(settings))
+        seeds = seeds_by_task(pilot, settings)
+        if options.stage == "pilot":
+            print(pilot_text(pilot, settings))
+    found = done("study", study_runs(settings, seeds, study))
     if options.stage in ("study", "report"):
-        (options.report / "results.md").write_text(page(study, settings), encoding="utf-8")
+        (options.report / PAGES[study.name]).write_text(page(found, settings, study), "utf-8")
     return 0
 
 

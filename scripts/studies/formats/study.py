@@ -1,29 +1,68 @@
-"""Which runs the study of wire formats is made of. Pure. docs/studies/formats/protocol.md says why;
-what is fixed there is not changed once runs of `study_runs` were looked at."""
+"""Which runs the studies of wire formats are made of. Pure. docs/studies/formats/protocol.md and
+protocol-larger.md say why; what is fixed there is not changed once runs of `study_runs` were looked
+at."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from deft_horovod.base.wire_format import EXACT, WireFormat
 from scripts.studies.formats.training import Run
 
-# The coarsest formats of `accuracy` "equal" and "fast".
-ARMS: Final[Sequence[WireFormat]] = ("int8", "int4")
-MARGINS: Final[Mapping[str, float]] = {"text": 0.01, "photos": 0.02}
 LEVEL: Final = 0.05
 POWER: Final = 0.9
 # The pilot tells how much two trainings differ that are as good as the same.
 PILOT_FORMAT: Final[WireFormat] = "f16"
 PILOT_SEEDS: Final = (101, 102, 103)
-RATES: Final[Mapping[str, Sequence[float]]] = {
+_RATES_SEED: Final = 100
+_SMALL_RATES: Final[Mapping[str, Sequence[float]]] = {
     "sgd": (0.02, 0.05, 0.1, 0.2, 0.5),
     "adamw": (0.001, 0.002, 0.005, 0.01, 0.02),
     "muon": (0.01, 0.02, 0.05, 0.1),
 }
-_RATES_SEED: Final = 100
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is compared: each of `arms` with exact training, of each task (those of `margins`) with
+    each of its optimizers at its best rate and at multiples of it."""
+
+    name: str
+    margins: Mapping[str, float]
+    rates: Mapping[str, Mapping[str, Sequence[float]]]  # that are tried, by task and optimizer
+    arms: Sequence[WireFormat]
+    factors: Sequence[float]
+    seeds: int = 0  # of each task; 0: as many as its pilot says
+
+    @property
+    def prefix(self) -> str:
+        """Of its files."""
+        return "" if self.name == "small" else f"{self.name}-"
+
+
+# The coarsest formats of `accuracy` "equal" and "fast".
+SMALL: Final = Study(
+    name="small",
+    margins={"text": 0.01, "photos": 0.02},
+    rates={"text": _SMALL_RATES, "photos": _SMALL_RATES},
+    arms=("int8", "int4"),
+    factors=(1.0, 2.0),
+)
+LARGER: Final = Study(
+    name="larger",
+    margins={"gpt": 0.01, "resnet": 0.02, "fine-tuning": 0.01},
+    rates={
+        "gpt": {"adamw95": (0.0005, 0.001, 0.002), "muon": (0.005, 0.01, 0.02)},
+        "resnet": {"nesterov": (0.05, 0.1, 0.2), "adamw": (0.001, 0.002, 0.004)},
+        "fine-tuning": {"adamw": (0.0001, 0.0003, 0.001)},
+    },
+    arms=("int8",),
+    factors=(1.0,),
+    seeds=8,
+)
+STUDIES: Final = {study.name: study for study in (SMALL, LARGER)}
 
 
 @dataclass(frozen=True)
@@ -43,18 +82,18 @@ class Setting:
         return f"{self.task}, {self.optimizer}, {self.lr:g}"
 
 
-def rate_runs(tasks: Iterable[str] = MARGINS) -> list[Run]:
+def rate_runs(study: Study = SMALL) -> list[Run]:
     """To find the best rate of exact training."""
     return [
         Run(task, optimizer, lr, _RATES_SEED)
-        for task in tasks
-        for optimizer, rates in RATES.items()
+        for task in study.margins
+        for optimizer, rates in study.rates[task].items()
         for lr in rates
     ]
 
 
-def best_settings(losses: Mapping[Run, float]) -> list[Setting]:
-    """Each optimizer at its best rate, and at twice that."""
+def best_settings(losses: Mapping[Run, float], study: Study = SMALL) -> list[Setting]:
+    """Each optimizer at its best rate, and at the multiples of that."""
     best: dict[tuple[str, str], tuple[float, float]] = {}
     for run, loss in losses.items():
         key = run.task, run.optimizer
@@ -62,7 +101,7 @@ def best_settings(losses: Mapping[Run, float]) -> list[Setting]:
     return [
         Setting(task, optimizer, factor * lr)
         for (task, optimizer), (_, lr) in best.items()
-        for factor in (1.0, 2.0)
+        for factor in study.factors
     ]
 
 
@@ -76,7 +115,9 @@ def pilot_runs(settings: Sequence[Setting]) -> list[Run]:
     ]
 
 
-def study_runs(settings: Sequence[Setting], seeds: Mapping[str, int]) -> list[Run]:
+def study_runs(
+    settings: Sequence[Setting], seeds: Mapping[str, int], study: Study = SMALL
+) -> list[Run]:
     """Seed by seed, so that a study which is cut short has some of everything. `seeds`: how many,
     by task."""
     return [
@@ -84,5 +125,5 @@ def study_runs(settings: Sequence[Setting], seeds: Mapping[str, int]) -> list[Ru
         for seed in range(1, max(seeds.values(), default=0) + 1)
         for s in settings
         if seed <= seeds[s.task]
-        for one in (EXACT, *ARMS)
+        for one in (EXACT, *study.arms)
     ]

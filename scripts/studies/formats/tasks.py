@@ -1,82 +1,47 @@
-"""What the study of wire formats trains: real text and real photographs that are at hand."""
+"""What the study of wire formats trains: real text and real photographs that are at hand. The
+larger ones confirm what the small ones have shown."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import sysconfig
+from pathlib import Path
 from typing import Final
 
 import torch
 from torch import nn
-from torch.nn import functional
 
-from scripts.studies.convergence.tasks import Batch, Residual, Transformer, characters
+from scripts.studies.convergence.tasks import Batch, Residual, Transformer, characters, windows
+from scripts.studies.formats.photographs import BANDS, Crops, ten, two
+from scripts.studies.formats.schedules import constant, dropping, warmup_stable_decay
+from scripts.studies.formats.task import Task
 
-_CROP: Final = 12  # pixels, in both directions
-_BANDS: Final = 4  # of rows
-_VALIDATION_CROPS: Final = 2048
 _COLOURS: Final = 3
-_PHOTOGRAPHS: Final = 2
-
-Draw = Callable[[int, torch.Generator], Batch]
-
-
-@dataclass(frozen=True)
-class Task:
-    """`draw` gives training batches without end, `held_out` is what validates."""
-
-    name: str
-    model: Callable[[], nn.Module]
-    draw: Draw
-    held_out: Callable[[], Batch]
-    steps: int
-    batch: int  # of each worker
-
-    def loss(self, model: nn.Module, batch: Batch) -> torch.Tensor:
-        inputs, targets = batch
-        return functional.cross_entropy(model(inputs).flatten(0, -2), targets.flatten())
-
-    def stream(self, generator: torch.Generator) -> Iterator[Batch]:
-        while True:
-            yield self.draw(self.batch, generator)
+_VALIDATED: Final = 128  # windows of text that validate a larger model
+_SMALL: Final = Crops(two, 12)
+_LARGE: Final = Crops(ten, 16)
 
 
-def _text(size: int, generator: torch.Generator) -> Batch:
-    inputs, targets = characters()[0]
+def _drawn(of: Batch, size: int, generator: torch.Generator) -> Batch:
+    inputs, targets = of
     chosen = torch.randint(len(inputs), (size,), generator=generator)
     return inputs[chosen], targets[chosen]
 
 
-@functools.cache
-def _photographs() -> torch.Tensor:
-    """The two that scikit-learn ships, [photograph, colour, row, column]."""
-    from sklearn import datasets
-
-    pixels = torch.stack([torch.tensor(image) for image in datasets.load_sample_images().images])
-    return pixels.permute(0, 3, 1, 2).float() / 128.0 - 1.0
+def _text(size: int, generator: torch.Generator) -> Batch:
+    return _drawn(characters()[0], size, generator)
 
 
-def _crops(size: int, generator: torch.Generator) -> Batch:
-    """To be found out: of which photograph, and of which band of its rows."""
-    photographs = _photographs()
-    _, _, height, width = photographs.shape
-
-    def drawn(below: int) -> torch.Tensor:
-        return torch.randint(below, (size,), generator=generator)
-
-    photograph, band = drawn(_PHOTOGRAPHS), drawn(_BANDS)
-    row = band * (height // _BANDS) + drawn(height // _BANDS - _CROP + 1)
-    column = drawn(width - _CROP + 1)
-    inside = torch.arange(_CROP)
-    rows, columns = row[:, None] + inside, column[:, None] + inside
-    crops = photographs[photograph[:, None, None], :, rows[:, :, None], columns[:, None, :]]
-    return crops.permute(0, 3, 1, 2).contiguous(), photograph * _BANDS + band
+def _some_text() -> Batch:
+    inputs, targets = characters()[1]
+    return inputs[:_VALIDATED], targets[:_VALIDATED]
 
 
 @functools.cache
-def _validation_crops() -> Batch:
-    return _crops(_VALIDATION_CROPS, torch.Generator().manual_seed(0))
+def _help() -> tuple[Batch, Batch]:
+    """English: what Python's help() says about the language."""
+    topics = Path(sysconfig.get_path("stdlib")) / "pydoc_data" / "topics.py"
+    return windows(topics.read_bytes(), _VALIDATED)
 
 
 def residual_net() -> nn.Module:
@@ -90,14 +55,53 @@ def residual_net() -> nn.Module:
         Residual(64),
         nn.AdaptiveAvgPool2d(1),
         nn.Flatten(),
-        nn.Linear(64, _PHOTOGRAPHS * _BANDS),
+        nn.Linear(64, 2 * BANDS),
     )
+
+
+def large_residual_net() -> nn.Module:
+    """Of 0.9 million parameters, two blocks at each size."""
+    return nn.Sequential(
+        *(nn.Conv2d(_COLOURS, 32, 3, padding=1), Residual(32), Residual(32)),
+        *(nn.Conv2d(32, 64, 3, stride=2, padding=1), Residual(64), Residual(64)),
+        *(nn.Conv2d(64, 128, 3, stride=2, padding=1), Residual(128), Residual(128)),
+        *(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 10 * BANDS)),
+    )
+
+
+def gpt() -> nn.Module:
+    """Of 5.1 million parameters."""
+    return Transformer(width=264, depth=6)
 
 
 TASKS: Final = {
     task.name: task
     for task in (
         Task("text", Transformer, _text, lambda: characters()[1], steps=500, batch=4),
-        Task("photos", residual_net, _crops, _validation_crops, steps=300, batch=8),
+        Task("photos", residual_net, _SMALL.draw, _SMALL.held_out, steps=300, batch=8),
+        Task(
+            "gpt",
+            gpt,
+            _text,
+            _some_text,
+            steps=300,
+            batch=2,
+            schedule=warmup_stable_decay,
+            clip=1.0,
+        ),
+        Task(
+            *("resnet", large_residual_net, _LARGE.draw, _LARGE.held_out),
+            steps=400,
+            batch=8,
+            schedule=dropping,
+        ),
+        Task(
+            *("fine-tuning", gpt, lambda size, g: _drawn(_help()[0], size, g), lambda: _help()[1]),
+            steps=160,
+            batch=2,
+            schedule=constant,
+            clip=1.0,
+            begins_from="gpt",
+        ),
     )
 }

@@ -4,9 +4,11 @@ ranks would: with the product's codec, rests kept, sums rounded once more by the
 from __future__ import annotations
 
 import math
+import os
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import torch
@@ -14,12 +16,15 @@ import torch
 from deft_horovod.base.parameter import stays_exact
 from deft_horovod.base.wire_format import EXACT, WireFormat
 from deft_horovod.runtime.extension import native
-from scripts.studies.convergence.training import OPTIMIZERS, rate_share
+from scripts.places import ROOT
+from scripts.studies.convergence.training import OPTIMIZERS
 from scripts.studies.formats.tasks import TASKS
 
 _EVALUATIONS: Final = 20
 _AVERAGED: Final = 5  # the last of them
 _DIVERGED: Final = 10.0
+_BEGINNINGS: Final = ROOT / "build" / "formats"
+_BEGINNING: Final = ("adamw95", 0.001, 0)  # optimizer, rate and seed of what others go on with
 _SUMMED_IN_ORDER: Final = 2  # workers up to which nobody owns a part of the sum
 
 
@@ -61,6 +66,8 @@ class Training:
         self.task = TASKS[run.task]
         self.run = run
         self.model = self.task.model()
+        if self.task.begins_from:
+            self.model.load_state_dict(beginning(self.task.begins_from))
         self.parameters = dict(self.model.named_parameters())
         tensors: list[torch.Tensor] = list(self.parameters.values())
         self.optimizers = OPTIMIZERS[run.optimizer](tensors, run.lr)
@@ -80,7 +87,7 @@ class Training:
         losses: list[float] = []
         every = self.task.steps // _EVALUATIONS
         for step in range(self.task.steps):
-            self._step(rate_share(step / self.task.steps))
+            self._step(self.task.schedule(step / self.task.steps))
             if (step + 1) % every == 0:
                 with torch.no_grad():
                     losses.append(self.task.loss(self.model, self.task.held_out()).item())
@@ -98,10 +105,27 @@ class Training:
             gradients = [of_worker[i] for of_worker in own]
             wire = self.wires.get(name)
             p.grad = torch.stack(gradients).mean(0) if wire is None else wire.average(gradients)
+        if self.task.clip:
+            torch.nn.utils.clip_grad_norm_(tensors, self.task.clip)
         for optimizer, rates in zip(self.optimizers, self.rates, strict=True):
             for group, rate in zip(optimizer.param_groups, rates, strict=True):
                 group["lr"] = rate * share
             optimizer.step()
+
+
+def beginning(task: str, folder: Path = _BEGINNINGS) -> dict[str, torch.Tensor]:
+    """The parameters after exact training of a task. They are kept in a file, as several processes
+    begin from them."""
+    path = folder / f"{task}.pt"
+    if not path.exists():
+        training = Training(Run(task, *_BEGINNING))
+        training.train()
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(f".{os.getpid()}")
+        torch.save(training.model.state_dict(), draft)
+        draft.replace(path)
+    state: dict[str, torch.Tensor] = torch.load(path)
+    return state
 
 
 def final_loss(losses: Sequence[float]) -> float:

@@ -4,7 +4,7 @@ import math
 
 from deft_horovod.base.wire_format import EXACT
 from scripts.studies.formats.report import page, pilot_text, seeds_by_task
-from scripts.studies.formats.study import ARMS, Setting, pilot_runs, study_runs
+from scripts.studies.formats.study import LARGER, SMALL, Setting, pilot_runs, study_runs
 
 SETTINGS = [Setting(task, "sgd", lr) for task in ("text", "photos") for lr in (0.1, 0.2)]
 
@@ -34,7 +34,7 @@ def test_arms_as_good_pass_and_worse_ones_are_named():
     assert "Non-inferior: 4 of 4 settings; worse: 0 (Holm)" in equal
     assert "Non-inferior: 0 of 4 settings; worse: 4 (Holm)" in coarse
     assert coarse.count("| worse |") == 4
-    assert {*ARMS} == {"int8", "int4"}
+    assert {*SMALL.arms} == {"int8", "int4"}
 
 
 def test_too_much_scatter_decides_nothing_and_divergence_is_said():
@@ -55,3 +55,12 @@ def test_a_study_that_is_cut_short_shows_whole_seeds_alone():
     said = page(cut, SETTINGS)
     assert "| text, sgd, 0.1 | 4 |" in said
     assert "| photos, sgd, 0.2 | 4 |" in said
+
+
+def test_the_larger_tasks_have_a_page_and_margins_of_their_own():
+    settings = [Setting("gpt", "muon", 0.01), Setting("resnet", "adamw", 0.001)]
+    runs = study_runs(settings, {"gpt": 8, "resnet": 8}, LARGER)
+    said = page(losses_of(runs, {"int8": 1.01}, 0.0005), settings, LARGER)
+    assert "protocol-larger.md" in said
+    assert "Non-inferior: 1 of 2 settings; worse: 2 (Holm)" in said
+    assert "| gpt, muon, 0.01 | 8 |" in said

@@ -41,6 +41,18 @@ def test_stages_follow_each_other_and_finished_runs_are_not_trained_again(quick,
     assert len(quick) == count
 
 
+def test_the_larger_study_has_no_pilot_and_files_of_its_own(quick, tmp_path):
+    arguments = ["--study", "larger", "--folder", str(tmp_path / "runs"), "--processes", "1"]
+    for stage in ("rates", "study"):
+        assert program.main([stage, *arguments, "--report", str(tmp_path)]) == 0
+    assert quick
+    assert "protocol-larger" in (tmp_path / "larger.md").read_text()
+    assert sorted(path.name for path in tmp_path.glob("*.json")) == [
+        "larger-rates.json",
+        "larger-study.json",
+    ]
+
+
 def test_losses_come_back_as_they_were_kept(tmp_path):
     losses = {Run("text", "sgd", 0.1, 1): [1.25, float("inf")], Run("text", "sgd", 0.1, 2): []}
     program.keep(losses, tmp_path / "some.json")

@@ -4,10 +4,10 @@ from collections import Counter
 
 from deft_horovod.base.wire_format import EXACT
 from scripts.studies.formats.study import (
-    ARMS,
-    MARGINS,
+    LARGER,
     PILOT_SEEDS,
-    RATES,
+    SMALL,
+    STUDIES,
     Setting,
     best_settings,
     pilot_runs,
@@ -22,9 +22,8 @@ def settings():
 
 
 def test_each_optimizer_trains_each_task_at_its_best_rate_and_at_twice_that():
-    assert set(MARGINS) == set(TASKS)
     found = settings()
-    assert len(found) == 2 * len(RATES) * len(TASKS)
+    assert len(found) == 2 * 3 * len(SMALL.margins)
     assert Setting("text", "sgd", 0.05) in found
     assert Setting("text", "sgd", 0.1) in found
     assert Setting("photos", "adamw", 0.02) in found
@@ -37,8 +36,20 @@ def test_pilot_and_study_have_no_seed_in_common_and_arms_share_theirs():
     seeds = Counter((Setting.of(run), run.format) for run in runs)
     for setting in found:
         wanted = {"text": 2, "photos": 4}[setting.task]
-        assert {seeds[setting, one] for one in (EXACT, *ARMS)} == {wanted}
+        assert {seeds[setting, one] for one in (EXACT, *SMALL.arms)} == {wanted}
     assert len(set(runs)) == len(runs)
     # A study that is cut short has whole seeds.
     assert [run.seed for run in runs] == sorted(run.seed for run in runs)
     assert {Setting.of(run) for run in pilot_runs(found)} == set(found[::2])
+
+
+def test_every_task_is_in_one_study_and_the_larger_ones_are_at_their_best_rates():
+    tasks = [task for study in STUDIES.values() for task in study.margins]
+    assert sorted(tasks) == sorted(TASKS)
+    assert all(set(study.rates) == set(study.margins) for study in STUDIES.values())
+    runs = rate_runs(LARGER)
+    found = best_settings({run: run.lr for run in runs}, LARGER)
+    assert len(found) == 5
+    assert {s.lr for s in found} == {0.0005, 0.005, 0.05, 0.001, 0.0001}
+    seeds = dict.fromkeys(LARGER.margins, LARGER.seeds)
+    assert len(study_runs(found, seeds, LARGER)) == 5 * 2 * LARGER.seeds

@@ -16,14 +16,10 @@ def test_batches_have_the_size_asked_for_and_validation_stays_the_same():
         assert torch.isfinite(task.loss(model, (inputs, targets)))
 
 
-def test_crops_lie_in_the_band_that_is_to_be_found(monkeypatch):
-    from scripts.studies.formats import tasks
-
-    rows = torch.arange(427.0)[:, None].expand(427, 640).expand(2, 3, 427, 640)
-    monkeypatch.setattr(tasks, "_photographs", lambda: rows)
-    crops, targets = tasks._crops(500, torch.Generator().manual_seed(0))
-    assert crops.shape == (500, 3, 12, 12)
-    assert set(targets.tolist()) == set(range(8))
-    bands = crops.flatten(1) // (427 // 4)
-    assert torch.equal(bands.min(1).values.long(), targets % 4)
-    assert torch.equal(bands.max(1).values.long(), targets % 4)
+def test_fine_tuning_goes_on_with_a_model_that_has_the_same_parameters():
+    for task in TASKS.values():
+        if task.begins_from:
+            before = TASKS[task.begins_from].model().state_dict()
+            assert {k: v.shape for k, v in task.model().state_dict().items()} == {
+                k: v.shape for k, v in before.items()
+            }

@@ -2,22 +2,27 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
 
-from scripts.studies.formats.tasks import TASKS
+from scripts.studies.convergence.tasks import Transformer
+from scripts.studies.formats import training
+from scripts.studies.formats.tasks import TASKS, gpt
 from scripts.studies.formats.training import Run, Training, Wire, final_loss
 
 
 @pytest.fixture
-def short(monkeypatch):
-    """Tasks of a few steps, with little to validate."""
+def short(monkeypatch, tmp_path):
+    """Tasks of a few steps, with little to validate, and with smaller transformers."""
+    monkeypatch.setattr(training, "beginning", partial(training.beginning, folder=tmp_path))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # of such small models more of them make each other wait
     for task in TASKS.values():
         few = tuple(part[:16] for part in task.held_out())
-        fewer = replace(task, steps=20, held_out=lambda few=few: few)
+        model = Transformer if task.model is gpt else task.model
+        fewer = replace(task, model=model, steps=20, held_out=lambda few=few: few)
         monkeypatch.setitem(TASKS, task.name, fewer)
     yield
     torch.set_num_threads(threads)
@@ -57,3 +62,20 @@ def test_the_final_loss_is_a_mean_and_infinite_after_divergence():
     assert final_loss(losses) == 3.0
     assert final_loss(losses[:-1]) == math.inf
     assert final_loss([*losses[:-1], math.nan]) == math.inf
+
+
+def test_fine_tuning_begins_where_the_other_training_ended(short, tmp_path):
+    del short
+    state = training.beginning("gpt")
+    assert [path.name for path in tmp_path.iterdir()] == ["gpt.pt"]
+    begun = Training(Run("fine-tuning", "adamw", 0.001, 5))
+    assert all(torch.equal(begun.parameters[name], state[name]) for name in begun.parameters)
+
+
+def test_gradients_are_clipped_together(short, monkeypatch):
+    del short
+    monkeypatch.setitem(TASKS, "gpt", replace(TASKS["gpt"], clip=1e-3))
+    run = Training(Run("gpt", "nesterov", 0.1, 1))
+    run._step(1.0)
+    squares = sum(p.grad.square().sum().item() for p in run.parameters.values())
+    assert math.sqrt(squares) == pytest.approx(1e-3, rel=1e-3)

@@ -1,0 +1,30 @@
+"""Crops lie where they say."""
+
+import torch
+
+from scripts.studies.formats.photographs import BANDS, Crops, ten, two
+
+
+def test_crops_lie_in_the_band_that_is_to_be_found():
+    rows = torch.arange(427.0)[:, None].expand(427, 640).expand(2, 3, 427, 640)
+    crops, targets = Crops(lambda: rows, 12).draw(500, torch.Generator().manual_seed(0))
+    assert crops.shape == (500, 3, 12, 12)
+    assert set(targets.tolist()) == set(range(8))
+    bands = crops.flatten(1) // (427 // BANDS)
+    assert torch.equal(bands.min(1).values.long(), targets % BANDS)
+    assert torch.equal(bands.max(1).values.long(), targets % BANDS)
+
+
+def test_photographs_are_real_ones_all_different_and_what_validates_stays():
+    for photographs in (two(), ten()):
+        assert -1.0 <= photographs.min() < -0.9
+        assert 0.9 < photographs.max() <= 1.0
+        spreads = photographs.flatten(1).std(1)
+        assert (spreads > 0.1).all()
+        assert len({tuple(one.flatten()[:3000].tolist()) for one in photographs}) == len(
+            photographs
+        )
+    assert len(two()) == 2
+    assert len(ten()) == 10
+    crops = Crops(ten, 16)
+    assert crops.held_out()[0] is crops.held_out()[0]
