@@ -17,8 +17,9 @@ import torch
 
 from deft_horovod.plan.formats import is_encoded
 from deft_horovod.profile import Profile
+from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.decide.control import Control
-from deft_horovod.runtime.decide.planning import Assignment, Brief, assign, job_facts
+from deft_horovod.runtime.decide.planning import Assignment, assign, job_facts
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.installer import Installer
 from deft_horovod.runtime.measure.observer import Observer

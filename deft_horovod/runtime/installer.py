@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import torch
 
 from deft_horovod.runtime.correct.correction import correction_of, possible
+from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.decide.control import Control
-from deft_horovod.runtime.decide.planning import Assignment, Brief
+from deft_horovod.runtime.decide.planning import Assignment
 from deft_horovod.runtime.measure.observer import Observer
 from deft_horovod.runtime.measure.step_clock import StepClock
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter

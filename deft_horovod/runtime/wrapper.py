@@ -20,7 +20,7 @@ from typing_extensions import Self
 from deft_horovod.errors import DeftError, NotSupportedError, explain
 from deft_horovod.plan import Plan
 from deft_horovod.profile import Profile
-from deft_horovod.runtime.decide.planning import Brief
+from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.engine import Engine
 from deft_horovod.runtime.process import this_process
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter

@@ -14,7 +14,7 @@ from deft_horovod import policies
 from deft_horovod.config import Config
 from deft_horovod.errors import NotSupportedError, explain
 from deft_horovod.runtime import wrapper
-from deft_horovod.runtime.decide.planning import Brief
+from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.job_request import Purpose
 from deft_horovod.runtime.process import this_process
 from deft_horovod.runtime.ranks.groups import Groups

@@ -23,11 +23,12 @@ from deft_horovod.policies.limits import within
 from deft_horovod.policies.memory import Memory
 from deft_horovod.profile import LinkCost, Profile
 from deft_horovod.runtime.correct.correction import possible
+from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.decide.drift import Drift
 from deft_horovod.runtime.decide.guard import Guard, guard_of
 from deft_horovod.runtime.decide.log_lines import lateness_text, verdict
 from deft_horovod.runtime.decide.phases import Phase, Phases, choose, slowest
-from deft_horovod.runtime.decide.planning import Assignment, Brief
+from deft_horovod.runtime.decide.planning import Assignment
 from deft_horovod.runtime.decide.rate_watch import RateWatch
 from deft_horovod.runtime.decide.replan_vote import ReplanVote, State
 from deft_horovod.runtime.decide.trial_results import comparison

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import horovod.torch as stock
 
@@ -24,15 +24,13 @@ from deft_horovod.preserver.cost import Gradients, affordable_turn, lateness
 from deft_horovod.preserver.judge import preserved
 from deft_horovod.preserver.judgement import Judgement
 from deft_horovod.preserver.rounding import TOLERATED
+from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.decide.rounding_guard import RoundingGuard
 from deft_horovod.runtime.follower import Follower, Wish
 from deft_horovod.runtime.measure.gradient_statistics import GradientStatistics
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.reduce.installed import Boundary
 from deft_horovod.runtime.reduce.planned import PlannedReducer
-
-if TYPE_CHECKING:
-    from deft_horovod.runtime.decide.planning import Brief
 
 _LOG: Final = logging.getLogger("deft_horovod")
 _FEWEST_STEPS: Final = 20  # to judge by

@@ -7,74 +7,22 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import horovod
-import horovod.torch as stock
 import torch
 
 import deft_horovod
 from deft_horovod.base.parameter import Parameter, stays_exact
-from deft_horovod.config import Config
 from deft_horovod.errors import PlanError, explain
 from deft_horovod.plan import Plan
 from deft_horovod.plan.file import require_fit
-from deft_horovod.policies.base import Policy, Request
-from deft_horovod.policies.limits import FORMATS, limits, narrowed
+from deft_horovod.policies.base import Request
 from deft_horovod.preserver.judgement import Judgement
 from deft_horovod.profile import Profile
+from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.decide.guard import Guard
-from deft_horovod.runtime.job_request import Purpose
-from deft_horovod.runtime.links.links import AskedCosts
 from deft_horovod.runtime.measure.observer import Observer
 from deft_horovod.runtime.ranks.agreement import Agreement
-from deft_horovod.runtime.ranks.groups import Groups
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter, dtype_name
-from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.reduce.merging import merging
-from deft_horovod.solver.problem import Limits
-
-
-@dataclass(frozen=True)
-class Brief:
-    """What planning is told, and cannot find out by itself."""
-
-    policy: Policy
-    config: Config
-    reduction: Reduction
-    groups: Groups
-    purpose: Purpose = "train"  # of the `Process.job_request`
-    calm: bool = False  # the learning rate has fallen far, see `RateWatch`
-    late: bool = True  # updates may be, in this phase
-    sums: bool = True  # steps may travel as one sum
-
-    @property
-    def limits(self) -> Limits:
-        """How late updates may be: by the options, the phase of the job and the learning rate."""
-        allowed = limits(self.policy.name, self.config, calm=self.calm)
-        return narrowed(allowed, late=self.late, sums=self.sums)
-
-    @property
-    def watches_forward(self) -> bool:
-        """Whether it has to be known when parameters are used."""
-        return (
-            self.policy.gates
-            or self.policy.measures  # its updates may be late, and predicted before forward
-            or self.purpose != "train"
-            or bool(self.config.plan_file)
-        )
-
-    @property
-    def correction(self) -> str:
-        """What is done about late updates; a name of `GUESSES`, or "none"."""
-        asked = self.config.correction
-        return self.policy.correction if asked == "auto" else asked
-
-    @property
-    def asked_costs(self) -> AskedCosts:
-        """What has to be known of links besides what an all-reduce takes. A profile is asked for
-        by people who want to compare."""
-        every = self.purpose == "profile"
-        wire_formats = FORMATS["fast"] if every else self.limits.formats
-        encodable = self.reduction.compression is stock.Compression.none
-        return AskedCosts(self.policy.splits or every, wire_formats if encodable else ())
 
 
 @dataclass(frozen=True)

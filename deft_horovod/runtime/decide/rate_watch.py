@@ -14,7 +14,7 @@ from typing import Final
 import torch
 
 from deft_horovod.preserver.budget import budget
-from deft_horovod.runtime.decide.planning import Brief
+from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.follower import Follower, Wish
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.reduce.installed import Boundary

@@ -8,8 +8,9 @@ import torch
 
 from deft_horovod import policies
 from deft_horovod.config import Config
+from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.decide.control import Control
-from deft_horovod.runtime.decide.planning import Assignment, Brief, assign
+from deft_horovod.runtime.decide.planning import Assignment, assign
 from deft_horovod.runtime.installer import Installer
 from deft_horovod.runtime.measure.observer import Observer
 from deft_horovod.runtime.measure.step_clock import StepClock

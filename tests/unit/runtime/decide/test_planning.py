@@ -10,7 +10,8 @@ from deft_horovod.config import Config
 from deft_horovod.errors import PlanError
 from deft_horovod.plan import Plan
 from deft_horovod.preserver.judgement import Judgement
-from deft_horovod.runtime.decide.planning import Brief, assign, facts_of
+from deft_horovod.runtime.decide.brief import Brief
+from deft_horovod.runtime.decide.planning import assign, facts_of
 from deft_horovod.runtime.measure.observer import Observer
 from deft_horovod.runtime.ranks.groups import Groups
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter, dtype_name

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deft_horovod import policies
 from deft_horovod.config import Config
-from deft_horovod.runtime.decide.planning import Brief
+from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.decide.rate_watch import CALM, RateWatch, may_become_late
 from deft_horovod.runtime.follower import Wish
 from deft_horovod.runtime.reduce.loss_scale import LossScales
