@@ -17,7 +17,7 @@ struct CopyPath {
   cudaEvent_t copied = nullptr;
 };
 
-int destroy(CopyPath* path) {
+int destroy(const CopyPath* path) {
   int result = 0;
   if (path->copied != nullptr) result = result_of(cudaEventDestroy(path->copied));
   if (path->stream != nullptr) {
@@ -53,7 +53,7 @@ void* deft_cuda_path_create(int device) {
   return path;
 }
 
-int deft_cuda_path_copy(void* path, void* to, const void* from, std::int64_t bytes,
+int deft_cuda_path_copy(const void* path, void* to, const void* from, std::int64_t bytes,
                         void* after_event) {
   if (path == nullptr) return kInvalid;
   const auto* way = static_cast<const CopyPath*>(path);
@@ -71,9 +71,9 @@ int deft_cuda_path_copy(void* path, void* to, const void* from, std::int64_t byt
   return result;
 }
 
-int deft_cuda_path_destroy(void* path) {
+int deft_cuda_path_destroy(const void* path) {
   if (path == nullptr) return kInvalid;
-  auto* way = static_cast<CopyPath*>(path);
+  const auto* way = static_cast<const CopyPath*>(path);
   const OnDevice here(way->device);
   const int result = destroy(way);
   return here.result() < 0 ? here.result() : result;

@@ -12,9 +12,9 @@ extern "C" {
 void* deft_cuda_path_create(int device);
 // Copies once `after_event` (null: nothing) is done, and returns when the bytes are there; the
 // calling thread sleeps meanwhile. One call at a time.
-int deft_cuda_path_copy(void* path, void* to, const void* from, std::int64_t bytes,
+int deft_cuda_path_copy(const void* path, void* to, const void* from, std::int64_t bytes,
                         void* after_event);
-int deft_cuda_path_destroy(void* path);
+int deft_cuda_path_destroy(const void* path);
 // Host memory that a device copies to and from by itself; null on failure.
 void* deft_cuda_host_alloc(int device, std::int64_t bytes);
 int deft_cuda_host_free(void* memory);

@@ -7,12 +7,12 @@ using deft_cuda::kNotBuilt;
 
 void* deft_cuda_path_create(int /*device*/) { return nullptr; }
 
-int deft_cuda_path_copy(void* /*path*/, void* /*to*/, const void* /*from*/, std::int64_t /*bytes*/,
-                        void* /*after_event*/) {
+int deft_cuda_path_copy(const void* /*path*/, void* /*to*/, const void* /*from*/,
+                        std::int64_t /*bytes*/, void* /*after_event*/) {
   return kNotBuilt;
 }
 
-int deft_cuda_path_destroy(void* /*path*/) { return kNotBuilt; }
+int deft_cuda_path_destroy(const void* /*path*/) { return kNotBuilt; }
 
 void* deft_cuda_host_alloc(int /*device*/, std::int64_t /*bytes*/) { return nullptr; }
 

@@ -105,7 +105,7 @@ struct BlockLanes {
       sum = wire::subtract(sum, wire::multiply(coded.worth, scale.scale));
     }
     if (lane == 0) reinterpret_cast<float*>(job.message)[span] = scale.scale;
-    const std::int64_t at = span * kSpan + 4 * lane;
+    const std::int64_t at = span * kSpan + std::int64_t{4} * lane;
     if (job.rest != nullptr && finite) {
       store_floats(loaded.sums, job.rest, at, kHalf, job.elements, job.vectors);
     }
@@ -147,7 +147,7 @@ struct BlockLanes {
         quads[q].lane[i] = wire::multiply(worth, scale);
       }
     }
-    store_decoded(job, quads, span * kSpan + 4 * lane, kHalf);
+    store_decoded(job, quads, span * kSpan + std::int64_t{4} * lane, kHalf);
   }
 };
 
@@ -185,7 +185,7 @@ struct PlainLanes {
 
   DEFT_BOTH_SIDES static void finish(const EncodeJob& job, std::int64_t span, int lane,
                                      Loaded& loaded, std::uint32_t /*largest*/) {
-    const std::int64_t at = span * kSpan + 4 * lane;
+    const std::int64_t at = span * kSpan + std::int64_t{4} * lane;
     DEFT_UNROLL
     for (int q = 0; q < 2; ++q) {
       Vector<Code, 4> codes;
@@ -205,7 +205,7 @@ struct PlainLanes {
   }
 
   DEFT_BOTH_SIDES static void decode(const DecodeJob& job, std::int64_t span, int lane) {
-    const std::int64_t at = span * kSpan + 4 * lane;
+    const std::int64_t at = span * kSpan + std::int64_t{4} * lane;
     Quad quads[2];
     DEFT_UNROLL
     for (int q = 0; q < 2; ++q) {

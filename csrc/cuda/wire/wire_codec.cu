@@ -12,7 +12,7 @@ using namespace deft_cuda;
 using deft::wire::Format;
 
 constexpr int kWireThreads = 256;
-constexpr std::int64_t kMostWireBlocks = 1 << 20;  // each thread takes several spans beyond that
+constexpr std::int64_t kMostWireBlocks = 1'048'576;  // each thread takes several spans beyond that
 
 // Of the threads that share a span, which sit side by side in a warp.
 template <class Lanes>
@@ -22,7 +22,7 @@ __device__ std::uint32_t largest_of_span(std::uint32_t own) {
   } else if constexpr (Lanes::kLanes == 32) {
     return __reduce_max_sync(0xFFFFFFFFU, own);
   } else {
-    constexpr unsigned kOnes = (1U << Lanes::kLanes) - 1U;
+    constexpr unsigned kOnes = (1U << static_cast<unsigned>(Lanes::kLanes)) - 1U;
     const unsigned first = threadIdx.x % 32U / Lanes::kLanes * Lanes::kLanes;
     return __reduce_max_sync(kOnes << first, own);
   }
