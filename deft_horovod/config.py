@@ -215,6 +215,14 @@ class Config(BaseModel):
     trace_steps: int = Field(
         200, ge=1, le=100_000_000, description="Steps of each optimizer that are traced."
     )
+    metrics: str = Field(
+        "",
+        description="Where rank 0 writes `stats()` while it trains: a file that ends with .csv, "
+        ".jsonl or .prom (Prometheus), or a folder for TensorBoard.",
+    )
+    metrics_steps: int = Field(
+        50, ge=1, le=100_000_000, description="Steps from one entry in `metrics` to the next."
+    )
     verbose: bool = Field(False, description="Rank 0 writes a summary of each plan to its log.")
 
     # Hidden from type checkers, which then keep the constructor generated from the fields.

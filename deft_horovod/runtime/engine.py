@@ -301,8 +301,7 @@ class Engine:
     def _reduce_now(self, members: Sequence[NamedParameter]) -> None:
         """Without a plan: Horovod's own calls, all at once."""
         if members:
-            number = "x" if self.number is None else self.number
-            prefix = f"deft.{number}.now"
+            prefix = f"deft.{'x' if self.number is None else self.number}.now"
             deadline_s = self.brief.config.deadline_s
             StockReducer(members, self.brief.reduction, prefix, deadline_s).finish()
 

@@ -23,6 +23,7 @@ import horovod.torch as stock
 
 from deft_horovod.config import Config
 from deft_horovod.runtime.job_request import JobRequest
+from deft_horovod.runtime.metrics.recorder import Recorder, recorder_to
 from deft_horovod.runtime.ranks.agreement import Agreement, largest
 from deft_horovod.runtime.reduce.planned import PlannedReducer
 from deft_horovod.runtime.trace.file import TraceFile
@@ -68,6 +69,7 @@ class Process:
         self.job_request: JobRequest[Any] | None = None
         self._inherited: list[PlannedReducer] = []  # of engines that are gone
         self._trace_file: TraceFile | None = None
+        self._recorders = 0
         self._taken: Counter[int] = Counter()  # by process set
         self._watches_forks = False
 
@@ -90,6 +92,14 @@ class Process:
             elastic = Config.elastic()
             self._trace_file = TraceFile(Path(folder), rank, may_exist=elastic)
         return self._trace_file
+
+    def recorder(self, config: Config) -> Recorder | None:
+        """Who writes the metrics of the next optimizer; None: nobody is asked to."""
+        if not config.metrics or stock.rank() != 0:
+            return None
+        found = recorder_to(config.metrics, config.metrics_steps, self._recorders)
+        self._recorders += 1
+        return found
 
     def in_order(self) -> list[Reducing]:
         """The engines that have agreed with their peers, in the same order on all ranks."""

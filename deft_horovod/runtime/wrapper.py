@@ -22,6 +22,7 @@ from deft_horovod.plan import Plan
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.engine import Engine
+from deft_horovod.runtime.metrics.recorder import Recorder
 from deft_horovod.runtime.process import this_process
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.reduce.in_flight import KEY
@@ -55,6 +56,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     _brief: Brief
     _passes_per_step: int
     _active: bool
+    _recorder: Recorder | None  # of metrics
 
     def __init__(
         self,
@@ -73,6 +75,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 "_active": active,
             }
         )
+        if self._engine is not None:
+            self._recorder = this_process().recorder(brief.config)
 
     # --- what torch sees ---------------------------------------------------------------------
     @property
@@ -177,6 +181,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._asked = False  # by a call of synchronize()
         self._should_synchronize = True
         self._engine = self._make_engine()
+        self._recorder = None  # a copy writes nothing
 
     def _make_engine(self) -> Engine | None:
         if not self._active:
@@ -270,6 +275,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def _after_step(self) -> None:
         if self._engine is not None:
             self._engine.after_step()
+        if self._recorder is not None:
+            self._recorder.step(self.stats)
 
     # torch would wrap step() to run the step hooks; the inner step() runs them already.
     step.hooked = True  # type: ignore[attr-defined]

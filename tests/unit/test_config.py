@@ -54,6 +54,8 @@ def test_defaults():
         "disable": False,
         "trace": "",
         "trace_steps": 200,
+        "metrics": "",
+        "metrics_steps": 50,
         "verbose": False,
     }
 

@@ -263,12 +263,14 @@ def test_every_policy_is_explained_and_drawn() -> None:
 @pytest.mark.parametrize(
     "example", [e for e in EXAMPLES if e.name not in NEEDS_NO_CLUSTER], ids=lambda path: path.name
 )
-def test_training_examples_run_on_two_ranks(example: Path) -> None:
+def test_training_examples_run_on_two_ranks(example: Path, tmp_path: Path) -> None:
     assert f"horovodrun -np 2 python {page_name(example)}" in example.read_text(encoding="utf-8")
     launcher = Path(sys.executable).parent / "horovodrun"
     command = [str(launcher), "-np", "2", sys.executable, str(example)]
     # Two ranks with a thread for each core fight over the cores: six times as long on two of them.
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    # As docs/reference/metrics.md says.
+    env |= {"DEFT_METRICS": str(tmp_path / "metrics.csv"), "DEFT_METRICS_STEPS": "5"}
     job = subprocess.Popen(
         command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -281,6 +283,10 @@ def test_training_examples_run_on_two_ranks(example: Path) -> None:
     assert job.returncode == 0, output
     assert "[0]<stdout>:" in output
     assert "False" not in output
+    if example.name == "train.py":
+        rows = (tmp_path / "metrics.csv").read_text(encoding="utf-8").splitlines()
+        steps = rows[0].split(",").index("steps")
+        assert [row.split(",")[steps] for row in rows[1:]] == ["5", "10", "15", "20"]
 
 
 @pytest.mark.parametrize(

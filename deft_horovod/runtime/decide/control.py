@@ -164,14 +164,7 @@ class Control:
 
     @property
     def _followers(self) -> list[Follower[Boundary]]:
-        every = (
-            self._tracer,
-            self._profiler,
-            self._asked,
-            self._rate,
-            self._drift,
-            self._guard,
-        )
+        every = (self._tracer, self._profiler, self._asked, self._rate, self._drift, self._guard)
         return [follower for follower in every if follower is not None]
 
     def begin_boundary(self) -> None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import copy
 import inspect
 import io
+import json
+import os
 import pickle
+import tempfile
 import warnings
+from pathlib import Path
 from typing import Any
 
 import horovod.torch as stock
@@ -234,6 +238,37 @@ def case_by_default_lbfgs_works() -> None:
         torch.optim.LBFGS(model.parameters()), model.named_parameters()
     )
     assert optimizer.stats()["policy"] == "bucket"
+
+
+def case_metrics_are_written_by_rank_0_while_it_trains() -> None:
+    """Each optimizer into its own file; a copy of one writes nothing."""
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        config = {"metrics": "metrics.jsonl", "metrics_steps": 4}
+        os.chdir(folder)
+        models = [mlp(), mlp()]
+        optimizers = [ours_of(model, "bucket", config=config) for model in models]
+        copied = copy.deepcopy(optimizers[0])
+        os.chdir(before)
+        data = Data()
+        for _ in range(9):
+            for model, optimizer in zip(models, optimizers, strict=True):
+                _step(model, optimizer, data.next())
+        copied.zero_grad()
+        copied.step()
+        found = {
+            path.name: [json.loads(line) for line in path.read_text().splitlines()]
+            for path in Path(folder).iterdir()
+        }
+        if stock.rank() != 0:
+            assert found == {}
+            return
+        assert sorted(found) == ["metrics-1.jsonl", "metrics.jsonl"]
+        for lines in found.values():
+            assert [line["steps"] for line in lines] == [4, 8]
+            assert lines[-1]["policy"] == "bucket"
+            assert lines[-1]["links"]["horovod"]["bytes"] > lines[0]["links"]["horovod"]["bytes"]
+        del copied
 
 
 def case_num_groups_is_deprecated() -> None:

@@ -1,0 +1,1 @@
+"""What ``stats()`` says, written to files while a job trains."""
