@@ -37,11 +37,13 @@ def improve(options: Options, start: Solution) -> Solution:
     if not len(start.chosen):
         return start
     best, proven = start, True
+    links = range(options.load.shape[1])
+    rows = [_hardest_rows(options.grid, _used_cells(options, link)) for link in links]
     tolerance = math.floor(EXPOSED_TOLERANCE * float(options.grid.capacity[-1]))
     if start.exposed > _least_exposed(options) + tolerance:
-        best, proven = _solve(options, best, most_exposed=None, limit=EXPOSED_LIMIT)
+        best, proven = _solve(options, rows, best, most_exposed=None, limit=EXPOSED_LIMIT)
     allowed = max(best.exposed, tolerance)
-    best, fresh = _solve(options, best, most_exposed=allowed, limit=HARM_LIMIT)
+    best, fresh = _solve(options, rows, best, most_exposed=allowed, limit=HARM_LIMIT)
     status = "optimal" if proven and fresh else "feasible"
     return Solution(options, best.chosen, best.stalls, status)
 
@@ -56,10 +58,16 @@ def _least_exposed(options: Options) -> float:
 
 
 def _solve(
-    options: Options, start: Solution, *, most_exposed: float | None, limit: float
+    options: Options,
+    rows: Sequence[Sequence[int]],
+    start: Solution,
+    *,
+    most_exposed: float | None,
+    limit: float,
 ) -> tuple[Solution, bool]:
     """Without `most_exposed` the least exposed, else the least harmful within it; and whether that
-    is proven to be the best."""
+    is proven to be the best. `rows`: by link, the intervals that are not implied by others.
+    """
     model = cp_model.CpModel()
     picks = [model.new_bool_var("") for _ in options.choices]
     for item in range(len(start.chosen)):
@@ -67,7 +75,7 @@ def _solve(
     grid = options.grid
     longest = int(start.exposed if most_exposed is None else most_exposed)
     stalls = [model.new_int_var(0, longest, "") for _ in range(grid.stalls.shape[1])]
-    _add_rows(model, options, picks, stalls)
+    _add_rows(model, options, rows, picks, stalls)
     for option, pick in enumerate(picks):
         model.add_hint(pick, bool(start.chosen[options.item[option]] == option))
     for stall, ticks in zip(stalls, start.stalls, strict=True):
@@ -104,19 +112,26 @@ def _solve(
 def _add_rows(
     model: cp_model.CpModel,
     options: Options,
+    rows: Sequence[Sequence[int]],
     picks: list[cp_model.IntVar],
     stalls: list[cp_model.IntVar],
 ) -> None:
     """No interval is asked for more than it has. One variable for what each cell is asked for, as
     each pick lies in few cells, but each cell in many intervals."""
     grid = options.grid
-    for link in range(options.load.shape[1]):
+    for link, hardest in enumerate(rows):
         cells = _add_cells(model, options, picks, link)
         used = sorted(cells)
-        for row in _hardest_rows(grid, used):
+        for row in hardest:
             asked = [cells[used[place]] for place in np.flatnonzero(grid.demand[used, row])]
             rest = cp_model.LinearExpr.weighted_sum(stalls, [int(n) for n in grid.stalls[row]])
             model.add(cp_model.LinearExpr.sum(asked) <= rest + int(grid.capacity[row]))
+
+
+def _used_cells(options: Options, link: int) -> list[int]:
+    """In which anything can be asked of a link."""
+    found = np.unique(options.cells[options.load[:, link] > 0.0])
+    return [int(cell) for cell in found if cell < options.grid.cells]
 
 
 def _hardest_rows(grid: Grid, used: Sequence[int]) -> list[int]:

@@ -134,25 +134,34 @@ def _start(options: Options, merged: int, *, fresh: bool = False) -> Ints:
     """One option of each item: all sums of as many steps, as late as may be (`fresh`: in time), on
     the links, in the steps and in the format that make the least to do. 0: nothing merged, late,
     gated or encoded."""
-    wanted = np.array(
-        [_is_start(c, merged) and not (fresh and c.staleness) for c in options.choices]
-    )
-    plain = np.array([_is_start(choice, 0) for choice in options.choices])
-    late = np.array([2 * choice.delay + choice.gated for choice in options.choices])
     steps = np.zeros((len(options.choices), options.grid.period))
     for option, choice in enumerate(options.choices):
         steps[option, list(choice.last_steps(options.grid.period))] = 1.0
     busy = np.zeros((options.load.shape[1], options.grid.period))
     chosen = np.zeros(len(options.first) - 1, dtype=np.int64)
-    heavy = [-options.load[options.first[item]].max() for item in range(len(chosen))]
+    eligible = _eligible(options, merged, fresh=fresh)
+    firsts = np.searchsorted(options.item[eligible], np.arange(len(options.first)))
+    heavy = -options.load[options.first[:-1]].max(axis=1)
     for item in np.argsort(heavy, kind="stable"):
-        mine = np.arange(options.first[item], options.first[item + 1])
-        mine = mine[wanted[mine] if wanted[mine].any() else plain[mine]]
-        mine = mine[late[mine] == late[mine].max()]
+        mine = eligible[firsts[item] : firsts[item + 1]]
         then = busy + options.load[mine][:, :, None] * steps[mine][:, None, :]
         best = np.lexsort((mine, then.max(axis=(1, 2)), then.sum(axis=2).max(axis=1)))[0]
         chosen[item], busy = mine[best], then[best]
     return chosen
+
+
+def _eligible(options: Options, merged: int, *, fresh: bool) -> Ints:
+    """Those of which one of each item begins, see `_start`."""
+    begins = options.first[:-1]
+    plain = np.array([_is_start(choice, 0) for choice in options.choices])
+    wanted = np.array(
+        [_is_start(c, merged) and not (fresh and c.staleness) for c in options.choices]
+    )
+    some = np.logical_or.reduceat(wanted, begins)[options.item]
+    late = np.array([2 * choice.delay + choice.gated for choice in options.choices])
+    late = np.where(np.where(some, wanted, plain), late, -1)
+    latest = np.maximum.reduceat(late, begins)[options.item]
+    return np.flatnonzero((late == latest) & (late >= 0))
 
 
 def _is_start(choice: Choice, merged: int) -> bool:
@@ -161,36 +170,55 @@ def _is_start(choice: Choice, merged: int) -> bool:
     return choice.merged == merged and choice.delay <= 1
 
 
+class _Standing:
+    """The options that are chosen, and what any other one of the same item would cost more."""
+
+    def __init__(self, options: Options, chosen: Ints) -> None:
+        self.options = options
+        self.chosen = chosen
+        self.now = chosen[options.item]  # [option]: the chosen one of its item
+        self.price = options.harm - options.harm[self.now]
+
+    def change_to(self, option: int) -> None:
+        item = self.options.item[option]
+        mine = slice(self.options.first[item], self.options.first[item + 1])
+        self.chosen[item] = self.now[mine] = option
+        self.price[mine] = self.options.harm[mine] - self.options.harm[option]
+
+
 def _relieve(options: Options, chosen: Ints) -> None:
     """Changes `chosen` until no interval is overcharged, or nothing relieves one that is."""
     excess = options.demand(chosen) - options.grid.capacity
+    standing = _Standing(options, chosen)
     given_up = np.zeros(excess.shape, dtype=bool)
     while given_up.sum() < _HOPELESS:
         worst = np.where(given_up, -np.inf, excess)
         link, row = np.unravel_index(int(np.argmax(worst)), worst.shape)
         if worst[link, row] < _PROGRESS:
             return
-        change = _best_change(options, chosen, excess, int(link), int(row))
+        change = _best_change(standing, excess, int(link), int(row))
         if change is None:
             given_up[link, row] = True
             continue
         option, excess = change
-        chosen[options.item[option]] = option
+        standing.change_to(option)
 
 
 def _best_change(
-    options: Options, chosen: Ints, excess: Array, link: int, row: int
+    standing: _Standing, excess: Array, link: int, row: int
 ) -> tuple[int, Array] | None:
     """The option to switch to, and the excess then."""
+    options, now = standing.options, standing.now
     inside = options.grid.demand[:, row]
     asks = inside[options.cells].sum(axis=1) * options.load[:, link]
-    now = chosen[options.item]
     relief = np.minimum(asks[now] - asks, excess[link, row])
     useful = np.flatnonzero(relief >= _PROGRESS)
     if not len(useful):
         return None
-    price = options.harm[useful] - options.harm[now[useful]]
-    rate = price / relief[useful]
+    rate = standing.price[useful] / relief[useful]
+    if len(useful) > _LOOKED_AT:  # only these have to be in order
+        near = rate <= np.partition(rate, _LOOKED_AT)[_LOOKED_AT]
+        useful, rate = useful[near], rate[near]
     ranked = useful[np.lexsort((useful, options.sends[useful], -relief[useful], rate))]
     # Stalls serve all links at once, so what counts is the one that lacks most.
     total = np.maximum(excess.max(axis=0), 0.0).sum() - _PROGRESS
@@ -217,11 +245,12 @@ def _freshen(options: Options, chosen: Ints, stalls: Array) -> None:
     merged = np.array([choice.merged for choice in options.choices])
     sums = _sums(options)
     shortest = {long: short for short, long in pairwise([sums[0], *sums])}
+    ranked = _ranked(options)
+    rank = np.empty_like(ranked)
+    rank[ranked] = np.arange(len(ranked))
     for item in np.argsort(-options.harm[chosen], kind="stable"):
-        mine = np.arange(options.first[item], options.first[item + 1])
         old = int(chosen[item])
-        ranked = mine[_ranked(options, mine)]
-        better = ranked[: int(np.flatnonzero(ranked == old)[0])]
+        better = ranked[options.first[item] : rank[old]]
         better = better[merged[better] >= shortest[int(merged[old])]]
         if not len(better):
             continue
@@ -232,6 +261,7 @@ def _freshen(options: Options, chosen: Ints, stalls: Array) -> None:
             asked += more[fits[0]]
 
 
-def _ranked(options: Options, of: Ints) -> Ints:
-    """Their order: the freshest first."""
-    return np.lexsort((of, options.sends[of], options.gated[of], options.harm[of]))
+def _ranked(options: Options) -> Ints:
+    """All of them, item by item, the freshest first."""
+    order = np.arange(len(options.choices))
+    return np.lexsort((order, options.sends, options.gated, options.harm, options.item))

@@ -54,6 +54,7 @@ class Grid:
     stalls: Array  # [row, stall]: how often the interval contains it
     capacity: Array  # [row], ticks
     stall_at_end: NDArray[np.int64]  # [row]: the last stall that the interval contains
+    rate: float  # ticks of a microsecond
 
     @property
     def kinds(self) -> int:
@@ -71,11 +72,11 @@ class Grid:
 
     def ticks(self, time_us: float) -> int:
         """Rounded up."""
-        return math.ceil(time_us * tick_rate(self.problem) - 1e-6)
+        return math.ceil(time_us * self.rate - 1e-6)
 
     def exposed_us(self, stalls: Array) -> float:
         """Of a step."""
-        return float(stalls.sum()) / tick_rate(self.problem) / self.period
+        return float(stalls.sum()) / self.rate / self.period
 
 
 def tick_rate(problem: Problem) -> float:
@@ -98,8 +99,8 @@ def make_grid(problem: Problem, period: int) -> Grid:
         None if ticks is None else int(np.searchsorted(gates, ticks, side="right")) - 1
         for ticks in needs
     )
-    axis = _Axis(problem, period, delays, releases, gates)
-    return Grid(problem, period, delays, releases, gates, release_of, gate_of, *axis.rows())
+    axis = _Axis(problem, period, delays, releases, gates, rate)
+    return Grid(problem, period, delays, releases, gates, release_of, gate_of, *axis.rows(), rate)
 
 
 def _points(values: Sequence[int], limit: int, keep_last: bool = False) -> tuple[int, ...]:
@@ -122,8 +123,8 @@ class _Axis:
         delays: int,
         releases: tuple[int, ...],
         gates: tuple[int, ...],
+        rate: float,
     ) -> None:
-        rate = tick_rate(problem)
         self.step = int(problem.step_us * rate)
         self.backward = int(problem.forward_us * rate)
         # Points never lie beyond the end, whatever was rounded.
