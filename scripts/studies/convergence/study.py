@@ -17,7 +17,7 @@ from scripts.studies.convergence.acco import NAME as ACCO
 from scripts.studies.convergence.calm import calm_arms
 from scripts.studies.convergence.lateness import Arm
 from scripts.studies.convergence.tasks import TASKS
-from scripts.studies.convergence.training import OPTIMIZERS, Run
+from scripts.studies.convergence.training import Run
 
 RATES: Final[Mapping[str, Sequence[float]]] = {
     "sgd": (0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
@@ -60,8 +60,8 @@ def rate_runs(tasks: Iterable[str] = TASKS) -> list[Run]:
     return [
         Run(task, optimizer, lr, SYNCHRONOUS, seed=0)
         for task in tasks
-        for optimizer in OPTIMIZERS
-        for lr in RATES[optimizer]
+        for optimizer, rates in RATES.items()
+        for lr in rates
     ]
 
 
@@ -93,7 +93,7 @@ def final_runs(best: Best, seeds: Sequence[int] = SEEDS) -> list[Run]:
     """Seed by seed, so that a study which is cut short has some of everything."""
     runs = []
     for seed in seeds:
-        for optimizer in OPTIMIZERS:
+        for optimizer in RATES:
             runs += _each(best, final_arms(optimizer), (optimizer,), (seed,))
         runs += [
             Run(task, optimizer, best[task, optimizer], arm, seed, workers=16, batch=2)
