@@ -19,6 +19,7 @@ import subprocess
 import sys
 import sysconfig
 from dataclasses import dataclass
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -27,6 +28,7 @@ from setuptools import setup
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))
 
+from scripts.extension.precompiled import before_ninja  # noqa: E402
 from scripts.horovod.source import ISOLATION_VARIABLES, SourceError, ensure_source  # noqa: E402
 
 HOROVOD_VERSION = "0.28.1"
@@ -187,23 +189,34 @@ def compile_cuda(nvcc: Path, folder: Path) -> list[str]:
     shared = (ROOT / "csrc" / "wire").glob("*.h")
     newest = max(path.stat().st_mtime_ns for path in (*inputs, *shared))
     strict = ["-Werror=all-warnings"] if os.environ.get("DEFT_WERROR") == "1" else []
-    objects = []
+    objects, stale = [], {}
     for source in (path for path in inputs if path.suffix == ".cu"):
         target = folder / source.relative_to(below).with_suffix(".o")
         stamp = target.with_suffix(".command")
         target.parent.mkdir(parents=True, exist_ok=True)
         command = [str(nvcc), *NVCC_FLAGS, *strict, f"-I{ROOT / 'csrc'}", "-c", str(source), "-o"]
         command.append(str(target))
-        text = shlex.join(command)
         fresh = target.is_file() and stamp.is_file() and target.stat().st_mtime_ns > newest
-        if not (fresh and stamp.read_text(encoding="utf-8") == text):
-            print(text, flush=True)
-            done = subprocess.run(command, check=False)
-            if done.returncode != 0:
-                stop(f"nvcc failed on {source}.", "See above; DEFT_FORCE_CPU=1 builds without it.")
-            stamp.write_text(text, encoding="utf-8")
+        if not (fresh and stamp.read_text(encoding="utf-8") == shlex.join(command)):
+            stale[stamp] = command
         objects.append(str(target))
+    with ThreadPool(int(os.environ.get("MAX_JOBS", "1"))) as pool:
+        failed = [
+            command for command in pool.starmap(run_nvcc, stale.items(), chunksize=1) if command
+        ]
+    if failed:
+        stop(f"nvcc failed: {failed[0]}", "See above; DEFT_FORCE_CPU=1 builds without it.")
     return objects
+
+
+def run_nvcc(stamp: Path, command: list[str]) -> str:
+    """The command if it failed."""
+    text = shlex.join(command)
+    print(text, flush=True)
+    if subprocess.run(command, check=False).returncode != 0:
+        return text
+    stamp.write_text(text, encoding="utf-8")
+    return ""
 
 
 def cuda_parts(build: HorovodBuild, folder: Path) -> dict[str, list[str]]:
@@ -290,7 +303,7 @@ def make_extension(build_temp: Path) -> Any:
     return CppExtension(
         "deft_horovod._C",
         host_sources() + cuda["sources"],
-        include_dirs=[str(ROOT / "csrc")],
+        include_dirs=[str(build_temp / "precompiled"), str(ROOT / "csrc")],
         define_macros=build.macros() + [(name, f'"{value}"') for name, value in versions],
         extra_compile_args={"cxx": flags},
         extra_objects=cuda["objects"],
@@ -313,12 +326,12 @@ def extension_arguments() -> dict[str, Any]:
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     jobs = max(1, min(len(os.sched_getaffinity(0)), memory_bytes // MEMORY_PER_JOB_BYTES))
     os.environ.setdefault("MAX_JOBS", str(jobs))
-    from torch.utils.cpp_extension import BuildExtension
+    from torch.utils import cpp_extension
 
     tag = f"{sys.implementation.cache_tag}-torch{installed_version('torch')}"
     build_temp = ROOT / "build" / "extension" / tag
 
-    class Build(BuildExtension):  # type: ignore[misc]
+    class Build(cpp_extension.BuildExtension):  # type: ignore[misc]
         """Keeps its objects in one place, also for editable installs, so that ninja can skip."""
 
         def finalize_options(self) -> None:
@@ -327,7 +340,8 @@ def extension_arguments() -> dict[str, Any]:
 
         def build_extensions(self) -> None:
             try:
-                super().build_extensions()
+                with before_ninja(cpp_extension, ROOT / "csrc", build_temp / "precompiled"):
+                    super().build_extensions()
             except RuntimeError as error:
                 stop(f"{error}.", "The compiler's own messages stand above.")
 

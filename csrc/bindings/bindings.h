@@ -1,5 +1,8 @@
-// One function per binding file; module.cpp calls them all.
+// One function per binding file; module.cpp calls them all. Every file of this room includes this
+// first: setup.py precompiles it.
 #pragma once
+
+#include "torch/libtorch.h"
 
 // Tensors as arguments. torch/extension.h would bring all of torch's C++ interface into each file.
 #include <torch/csrc/utils/pybind.h>

@@ -1,10 +1,11 @@
 // C10dLink. Its process group is made in Python: the headers of torch's wheel do not suffice for
 // it.
+#include "bindings/bindings.h"
+
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include <chrono>
 
-#include "bindings/bindings.h"
 #include "torch/links/c10d_link.h"
 
 namespace py = pybind11;
@@ -13,9 +14,9 @@ namespace deft {
 
 namespace {
 
-std::shared_ptr<C10dLink> make_link(c10d::Backend& group, std::string path,
-                                    std::vector<std::int32_t> ranks, bool average, double prescale,
-                                    double postscale) {
+std::shared_ptr<C10dLink> make_c10d_link(c10d::Backend& group, std::string path,
+                                         std::vector<std::int32_t> ranks, bool average,
+                                         double prescale, double postscale) {
   C10dLinkOptions options;
   options.path = std::move(path);
   options.ranks = std::move(ranks);
@@ -32,7 +33,7 @@ std::shared_ptr<C10dLink> make_link(c10d::Backend& group, std::string path,
 void bind_c10d(const py::module_& module) {
   py::class_<C10dLink, Link, std::shared_ptr<C10dLink>>(
       module, "C10dLink", "Messages through a process group of torch.distributed.")
-      .def(py::init(&make_link), py::arg("group"), py::arg("path"), py::arg("ranks"),
+      .def(py::init(&make_c10d_link), py::arg("group"), py::arg("path"), py::arg("ranks"),
            py::arg("average") = true, py::arg("prescale") = 1.0, py::arg("postscale") = 1.0)
       .def(
           "wait_idle",

@@ -1,5 +1,6 @@
 // Collector, BackwardWatch and MemoryWatch: what torch tells.
 #include "bindings/bindings.h"
+
 #include "core/clock.h"
 #include "torch/backward_watch.h"
 #include "torch/collector.h"

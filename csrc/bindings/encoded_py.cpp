@@ -1,11 +1,12 @@
 // EncodedLink: all-reduces in fewer bytes.
+#include "bindings/bindings.h"
+
 #include "core/link/encoded/encoded_link.h"
 
 #include <ATen/ATen.h>
 
 #include <utility>
 
-#include "bindings/bindings.h"
 #include "core/link/encoded/exchange.h"
 
 namespace py = pybind11;

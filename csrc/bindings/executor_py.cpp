@@ -1,7 +1,8 @@
 // Executor and ManualLink: the engine on its own, driven by hand (tests, simulations).
+#include "bindings/bindings.h"
+
 #include <chrono>
 
-#include "bindings/bindings.h"
 #include "core/clock.h"
 #include "core/errors.h"
 #include "core/executor/executor.h"

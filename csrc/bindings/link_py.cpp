@@ -1,4 +1,6 @@
 // What all links have in common: a message is sent, and its ticket can be waited for.
+#include "bindings/bindings.h"
+
 #include "core/link/link.h"
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/bindings.h"
 #include "torch/memory/memory.h"
 
 namespace py = pybind11;

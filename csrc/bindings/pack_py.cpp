@@ -1,5 +1,6 @@
 // Gradients and their slots: one by one, and all of a bucket.
 #include "bindings/bindings.h"
+
 #include "torch/memory/multi_pack.h"
 
 namespace py = pybind11;

@@ -1,9 +1,10 @@
 // Plan: built from the dictionaries of deft_horovod.plan, whose field names it shares.
+#include "bindings/bindings.h"
+
 #include <map>
 #include <string>
 #include <vector>
 
-#include "bindings/bindings.h"
 #include "core/errors.h"
 #include "core/plan/plan.h"
 

@@ -1,8 +1,9 @@
 // Session: what the optimizer wrapper drives.
+#include "bindings/bindings.h"
+
 #include <algorithm>
 #include <chrono>
 
-#include "bindings/bindings.h"
 #include "torch/session.h"
 
 namespace py = pybind11;

@@ -1,7 +1,8 @@
 // StagedLink: a device's messages by way of host memory.
+#include "bindings/bindings.h"
+
 #include "core/link/staged_link.h"
 
-#include "bindings/bindings.h"
 #include "torch/links/cuda_copier.h"
 
 namespace py = pybind11;

@@ -1,11 +1,12 @@
 // The codec of the wire formats, over tensors on the host and on a GPU.
+#include "bindings/bindings.h"
+
 #include <ATen/ATen.h>
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "bindings/bindings.h"
 #include "core/errors.h"
 #include "cuda/wire/wire_codec.h"
 #include "torch/memory/memory.h"

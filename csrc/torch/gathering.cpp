@@ -1,3 +1,5 @@
+#include "torch/libtorch.h"
+
 #include "torch/gathering.h"
 
 #include <utility>

@@ -1,3 +1,5 @@
+#include "torch/libtorch.h"
+
 #include "torch/session.h"
 
 #include <c10/core/Event.h>

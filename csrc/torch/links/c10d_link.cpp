@@ -1,3 +1,5 @@
+#include "torch/libtorch.h"
+
 #include "torch/links/c10d_link.h"
 
 #include <ATen/ATen.h>

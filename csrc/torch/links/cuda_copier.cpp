@@ -1,3 +1,5 @@
+#include "torch/libtorch.h"
+
 #include "torch/links/cuda_copier.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -5,15 +7,12 @@
 
 #include "cuda/copy_path.h"
 #include "cuda/event.h"
+#include "torch/links/cuda_result.h"
 #include "torch/memory/memory.h"
 
 namespace deft {
 
 namespace {
-
-void check(int code, const char* what) {
-  TORCH_CHECK(code >= 0, "CUDA could not ", what, ": ", deft_cuda_error(code));
-}
 
 // Threads that copy are the link's own. To go back to device 0 after each copy would open a context
 // there for every rank.
@@ -49,12 +48,12 @@ void CudaCopier::to_host(void* host, const void* device, std::int64_t bytes,
                          const ReadySignal* after) {
   enter(device_);
   void* event = after == nullptr ? nullptr : after->native_event();
-  check(deft_cuda_path_copy(out_, host, device, bytes, event), "copy to the host");
+  check_cuda(deft_cuda_path_copy(out_, host, device, bytes, event), "copy to the host");
 }
 
 void CudaCopier::to_device(void* device, const void* host, std::int64_t bytes) {
   enter(device_);
-  check(deft_cuda_path_copy(back_, device, host, bytes, nullptr), "copy to the device");
+  check_cuda(deft_cuda_path_copy(back_, device, host, bytes, nullptr), "copy to the device");
 }
 
 }  // namespace deft

@@ -1,19 +1,14 @@
+#include "torch/libtorch.h"
+
 #include "torch/links/device_signal.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 
 #include "cuda/event.h"
+#include "torch/links/cuda_result.h"
 
 namespace deft {
-
-namespace {
-
-void check(int code, const char* what) {
-  TORCH_CHECK(code >= 0, "CUDA could not ", what, ": ", deft_cuda_error(code));
-}
-
-}  // namespace
 
 DeviceSignal::DeviceSignal(const c10::Device& device)
     : device_(device), event_(deft_cuda_event_create(device.index())) {
@@ -27,13 +22,14 @@ DeviceSignal::~DeviceSignal() { deft_cuda_event_destroy(event_); }
 
 void DeviceSignal::record() {
   const c10::impl::VirtualGuardImpl guard(device_.type());
-  check(deft_cuda_event_record(device_.index(), event_, guard.getStream(device_).native_handle()),
-        "record an event");
+  check_cuda(
+      deft_cuda_event_record(device_.index(), event_, guard.getStream(device_).native_handle()),
+      "record an event");
 }
 
 bool DeviceSignal::ready() const {
   const int answer = deft_cuda_event_query(event_);
-  check(answer, "query an event");
+  check_cuda(answer, "query an event");
   return answer == 1;
 }
 

@@ -1,3 +1,5 @@
+#include "torch/libtorch.h"
+
 #include "torch/memory/arena.h"
 
 #include <ATen/Dispatch.h>

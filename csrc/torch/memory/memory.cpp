@@ -1,3 +1,5 @@
+#include "torch/libtorch.h"
+
 #include "torch/memory/memory.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>

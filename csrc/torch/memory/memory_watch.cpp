@@ -1,3 +1,5 @@
+#include "torch/libtorch.h"
+
 #include "torch/memory/memory_watch.h"
 
 #include <ATen/record_function.h>

@@ -1,3 +1,5 @@
+#include "torch/libtorch.h"
+
 #include "torch/memory/pack.h"
 
 #include <ATen/core/grad_mode.h>

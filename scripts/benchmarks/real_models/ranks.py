@@ -14,7 +14,8 @@ import torch
 
 import deft_horovod.torch as hvd
 from deft_horovod.runtime.wrapper import DistributedOptimizer
-from scripts.benchmarks.real_models.gpt import Gpt, batches, loss_of, windows_of
+from scripts.benchmarks.real_models.models import MODELS, Batch, Size, Subject
+from scripts.benchmarks.real_models.thread_times import ThreadTimes, between
 
 # What each arm is made with; None: stock Horovod.
 ARMS: Mapping[str, Mapping[str, Any] | None] = {
@@ -33,15 +34,16 @@ _MOST_WARM_UP_STEPS = 120
 class Arm:
     """One of them at work."""
 
-    model: Gpt
+    subject: Subject
     optimizer: Any
-    data: Iterator[torch.Tensor]
+    data: Iterator[Batch]
     times_ms: list[float] = field(default_factory=list)  # of a step, by round
+    cpu_ms: list[dict[str, float]] = field(default_factory=list)  # of a step, by owner of threads
     losses: list[float] = field(default_factory=list)
 
     def step(self) -> None:
         self.optimizer.zero_grad()
-        loss = loss_of(self.model, next(self.data))
+        loss = self.subject.loss(self.subject.model, next(self.data))
         loss.backward()
         self.optimizer.step()
         self.losses.append(float(loss.detach()))
@@ -56,9 +58,11 @@ class Arm:
         return self.optimizer.stats() if ours else {}
 
 
-def make(name: str, options: Mapping[str, Any], windows: torch.Tensor) -> Arm:
+def make(name: str, options: Mapping[str, Any]) -> Arm:
     torch.manual_seed(0)
-    model = Gpt(options["width"], options["layers"], options["length"])
+    size = Size(options["width"], options["layers"], options["length"], options["batch"])
+    subject = MODELS[options["model"]](size)
+    model = subject.model
     inner = torch.optim.AdamW(model.parameters(), lr=options["rate"])
     config = ARMS[name]
     optimizer: Any = inner
@@ -71,7 +75,7 @@ def make(name: str, options: Mapping[str, Any], windows: torch.Tensor) -> Arm:
         optimizer = stock.DistributedOptimizer(
             inner, model.named_parameters(), compression=compression
         )
-    return Arm(model, optimizer, batches(windows, options["batch"], 1000 + stock.rank()))
+    return Arm(subject, optimizer, subject.data(1000 + stock.rank()))
 
 
 def warm_up(arm: Arm) -> None:
@@ -82,42 +86,50 @@ def warm_up(arm: Arm) -> None:
             return
 
 
-def turn_ms(arm: Arm, steps: int) -> float:
-    """The mean time of a step; the first one fills the link."""
+def take_turn(arm: Arm, steps: int, threads: ThreadTimes) -> None:
+    """The mean of its steps; the first one fills the link."""
     arm.step()
     stock.barrier()
-    began_s = time.perf_counter()
+    before, began_s = threads.now(), time.perf_counter()
     for _ in range(steps):
         arm.step()
-    return 1e3 * (time.perf_counter() - began_s) / steps
+    arm.times_ms.append(1e3 * (time.perf_counter() - began_s) / steps)
+    spent = between(before, threads.now())
+    arm.cpu_ms.append({owner: ms / steps for owner, ms in spent.items()})
 
 
-def held_out_loss(arm: Arm, windows: torch.Tensor) -> float:
-    arm.model.eval()
+def held_out_loss(arm: Arm) -> float:
+    subject = arm.subject
+    subject.model.eval()
     with torch.no_grad():
-        found = float(loss_of(arm.model, windows))
-    arm.model.train()
+        found = float(subject.loss(subject.model, subject.held_out))
+    subject.model.train()
     return found
 
 
 def run(options: Mapping[str, Any]) -> None:
-    hvd.init()
     torch.set_num_threads(1)
-    windows, held = windows_of(options["length"])
+    threads = ThreadTimes()
+    threads.started("computing")
+    hvd.init()
+    threads.started("Horovod")
     names = options["arms"]
-    arms = {name: make(name, options, windows) for name in names}
+    arms = {name: make(name, options) for name in names}
     for arm in arms.values():
-        warm_up(arm)
+        warm_up(arm)  # the connections of Horovod are made in the first message
+        threads.started("ours" if arm.stats() else "Horovod")
     for number in range(options["rounds"]):
         first = number % len(names)
         for name in names[first:] + names[:first]:
             stock.barrier()
-            arms[name].times_ms.append(turn_ms(arms[name], options["steps"]))
+            take_turn(arms[name], options["steps"], threads)
     found = {
         name: {
             "times_ms": arm.times_ms,
             "steps": len(arm.losses),
-            "loss": held_out_loss(arm, held[: options["batch"] * 4]),
+            "bytes": sum(p.numel() * p.element_size() for p in arm.subject.model.parameters()),
+            "cpu_ms": arm.cpu_ms,
+            "loss": held_out_loss(arm),
             "stats": _told(arm),
         }
         for name, arm in arms.items()

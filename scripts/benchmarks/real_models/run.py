@@ -1,41 +1,50 @@
-"""A small GPT that really computes, on hosts with slow links. Needs root and iproute2.
+"""Models that really compute, on hosts with slow links. Needs root and iproute2.
 
 Arms with a copy of the model each take turns in one job on network namespaces
 (scripts/cluster/cluster.py): without communication, stock Horovod, the same with Compression.fp16,
 `auto` with each accuracy. The learning rate is constant, so nothing of `auto` is late unless
-accuracy is `fast`. Ratios to stock are taken round by round. Writes a page.
+accuracy is `fast`. Ratios to stock are taken round by round. Links are as slow as the ratio of
+communication to computing says, for the computing that a first job measures. Writes a page.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
 from scripts.benchmarks import cluster as bench
-from scripts.benchmarks.encoded import spread
+from scripts.benchmarks.real_models.models import MODELS
+from scripts.benchmarks.real_models.tables import ALONE, Found, cpu_table, table
 from scripts.cluster import cluster, jobs
 from scripts.places import ROOT
 
-ARMS: Final = ("alone", "stock", "stock + fp16", "auto, exact", "auto, equal", "auto, fast")
+ARMS: Final = (ALONE, "stock", "stock + fp16", "auto, exact", "auto, equal", "auto, fast")
 PAGE: Final = ROOT / "docs" / "studies" / "benchmarks" / "real-models.md"
 _COMMAND: Final = "sudo .venv/bin/python -m scripts.benchmarks.real_models.run"
 _LIMIT_S: Final = 1500.0
+_UNLIMITED_MBIT: Final = 10_000  # of the first job, which hardly sends anything
 
 _HEAD: Final = """\
-# A real model with real computing
+# Real models with real computing
 
-A GPT of {layers} layers, width {width}, on bytes of real text, batch {batch} of {length} bytes on
-each rank, AdamW with a constant rate. {hosts} ranks with one thread each on this machine's cores,
-links of {links} Mbit/s. Times are the median of {rounds} rounds (smallest .. largest); arms take
-turns, ratios are taken round by round. The loss is that of held-out text after about the same
-number of steps (arms settle at different times): no study of accuracy, but what is broken would
-show.
+{hosts} ranks with one thread each on this machine's cores, AdamW with a constant rate, real text
+(windows of {length} bytes) or photographs (32 x 32 pixels), batch {batch} on each rank. The link is
+as slow as the ratio of communication to computing (CCR) says. Times are the median of {rounds}
+rounds of {steps} steps (smallest .. largest); arms take turns, ratios are taken round by round. The
+loss is that of held-out samples after about the same number of steps (arms settle at different
+times): no study of accuracy, but what is broken would show. `gpt` is our own, the others are
+architectures of the package transformers with random weights.
+
+CPU time is that of rank 0: who started the threads that took it, in user mode, and what all of them
+took in the kernel. What sends for a rank shares the core on which it computes.
 
 ```bash
 {command}
@@ -43,12 +52,28 @@ show.
 """
 
 
+@dataclass(frozen=True)
+class Cell:
+    """What is measured in one job."""
+
+    model: str
+    rate_mbit: int
+    ccr: float | None = None  # None: the rate was given
+
+    @property
+    def title(self) -> str:
+        rate = f"{self.rate_mbit} Mbit/s"
+        return f"{self.model}, " + (rate if self.ccr is None else f"CCR {self.ccr:g} ({rate})")
+
+
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--hosts", type=int, default=2)
-    parser.add_argument("--rate-mbit", type=int, nargs="+", default=[300], help="of each link")
+    parser.add_argument("--models", choices=MODELS, nargs="+", default=[*MODELS])
+    parser.add_argument("--ccr", type=float, nargs="+", default=[0.5, 1.0, 2.0])
+    parser.add_argument("--rate-mbit", type=int, nargs="+", help="of each link, instead of a ratio")
     parser.add_argument("--width", type=int, default=256)
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--length", type=int, default=64)
@@ -59,9 +84,6 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=[*ARMS])
     parser.add_argument("--page", type=Path, default=PAGE)
     return parser.parse_args(arguments)
-
-
-Found = Mapping[str, Mapping[str, Any]]  # by arm
 
 
 def slowest(of_ranks: Sequence[Found]) -> dict[str, dict[str, Any]]:
@@ -79,36 +101,11 @@ def slowest(of_ranks: Sequence[Found]) -> dict[str, dict[str, Any]]:
     }
 
 
-def table(rate_mbit: int, found: Found) -> list[str]:
-    """Of one rate."""
-    lines = [
-        f"\n## {rate_mbit} Mbit/s\n",
-        "| arm | ms a step | of stock | stock / it | loss | what runs |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
-    stock = found["stock"]["times_ms"] if "stock" in found else None
-    for name, one in found.items():
-        times = one["times_ms"]
-        cells = [name, spread(times, ".0f"), "", "", f"{one['loss']:.3f}", running(one["stats"])]
-        if stock is not None:
-            cells[2] = spread([t / s for t, s in zip(times, stock, strict=True)], ".2f")
-            cells[3] = f"{median(s / t for t, s in zip(times, stock, strict=True)):.2f}"
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
-
-
-def running(stats: Mapping[str, Any]) -> str:
-    """The policy, and the share of each format."""
-    formats = stats.get("formats") or {}
-    total = sum(sizes["bytes"] for sizes in formats.values()) or 1
-    parts = [f"{100 * sizes['bytes'] / total:.0f} % {one}" for one, sizes in formats.items()]
-    return ", ".join([str(stats.get("running", "")), *parts]).strip(", ")
-
-
-def run(options: argparse.Namespace, rate_mbit: int, folder: Path) -> dict[str, dict[str, Any]]:
-    """One job on a cluster of its own."""
+def run(options: argparse.Namespace, model: str, folder: Path, **changes: Any) -> Found:
+    """One job on the cluster that stands."""
     output = folder / "found.json"
-    given = {**vars(options), "output": str(output), "page": str(options.page)}
+    output.unlink(missing_ok=True)
+    given = {**vars(options), "model": model, "output": str(output), "page": "", **changes}
     environment = jobs.environment(given, bench.clean_environment())
     words, environment = cluster.job(
         options.hosts, jobs.program("scripts.benchmarks.real_models.run"), environment, calm=False
@@ -118,21 +115,38 @@ def run(options: argparse.Namespace, rate_mbit: int, folder: Path) -> dict[str, 
     cluster.clear()
     if status != 0 or not output.is_file():
         raise bench.BenchError(f"the job ended with status {status}:\n{''.join(said[-30:])}")
-    found = slowest(json.loads(output.read_text(encoding="utf-8")))
-    print(*table(rate_mbit, found), sep="\n", flush=True)
-    return found
+    return slowest(json.loads(output.read_text(encoding="utf-8")))
+
+
+def cells(options: argparse.Namespace, model: str, folder: Path) -> list[Cell]:
+    """The rates of the links follow from what computing takes."""
+    if options.rate_mbit:
+        return [Cell(model, rate) for rate in options.rate_mbit]
+    with cluster.standing(options.hosts, _UNLIMITED_MBIT):
+        found = run(options, model, folder, arms=[ALONE], rounds=3)[ALONE]
+    computing_s = 1e-3 * median(found["times_ms"])
+    # What a rank sends of each byte in a ring.
+    sent_bits = 8.0 * found["bytes"] * 2.0 * (options.hosts - 1) / options.hosts
+    return [
+        Cell(model, max(1, round(sent_bits / (ccr * computing_s) / 1e6)), ccr)
+        for ccr in options.ccr
+    ]
 
 
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
     jobs.exit_on_sigterm()
-    links = ", ".join(map(str, options.rate_mbit))
-    command = " ".join([_COMMAND, *arguments])
-    lines = [_HEAD.format(**vars(options), links=links, command=command).rstrip()]
+    command = f"{_COMMAND} {shlex.join(arguments)}".rstrip()
+    lines = [_HEAD.format(**vars(options), command=command).rstrip()]
     try:
-        for rate_mbit in options.rate_mbit:
-            with cluster.standing(options.hosts, rate_mbit), tempfile.TemporaryDirectory() as kept:
-                lines += table(rate_mbit, run(options, rate_mbit, Path(kept)))
+        with tempfile.TemporaryDirectory() as kept:
+            for model in options.models:
+                for cell in cells(options, model, Path(kept)):
+                    with cluster.standing(options.hosts, cell.rate_mbit):
+                        found = run(options, model, Path(kept))
+                    shown = [f"\n## {cell.title}\n", *table(found), "", *cpu_table(found)]
+                    print(*shown, sep="\n", flush=True)
+                    lines += shown
     except (bench.BenchError, cluster.ClusterError) as error:
         print(f"scripts.benchmarks.real_models.run: {error}", file=sys.stderr)
         return cluster.CANNOT

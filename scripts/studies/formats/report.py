@@ -6,6 +6,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from deft_horovod.base.wire_format import EXACT, WireFormat
@@ -29,6 +30,22 @@ Made by `python -m scripts.studies.formats.run report --study larger` from
 [protocol-larger.md](protocol-larger.md).
 """,
 }
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """On an arm in one setting."""
+
+    difference: Difference
+    exact: float  # loss of exact training
+    non_inferior: bool
+    worse: bool
+
+    @property
+    def text(self) -> str:
+        words = [*(["non-inferior"] * self.non_inferior), *(["worse"] * self.worse)]
+        return ", ".join(words) or "not decided"
+
 
 # A setting's losses, by format and seed.
 _Losses = Mapping[WireFormat, Mapping[int, float]]
@@ -99,39 +116,54 @@ def _complete(
     return {run: losses for run, losses in found.items() if run.seed in seeds[run.task]}
 
 
+def verdicts(
+    found: Mapping[Run, Sequence[float]],
+    settings: Sequence[Setting],
+    study: Study,
+    arm: WireFormat,
+) -> dict[Setting, Verdict | None]:
+    """None: exact training diverged, so there is nothing to compare with."""
+    losses = by_setting(_complete(found, settings, study))
+    all_ = {s: _compared(losses.get(s, {}), arm, study.margins[s.task]) for s in settings}
+    rows = {s: one for s, one in all_.items() if one is not None}
+    good = holm([one.p_value for one in rows.values()], LEVEL)
+    worse = holm([one.p_value_of_harm for one in rows.values()], LEVEL)
+    decided = {
+        setting: Verdict(one, statistics.fmean(losses[setting][EXACT].values()), fine, harm)
+        for (setting, one), fine, harm in zip(rows.items(), good, worse, strict=True)
+    }
+    return {setting: decided.get(setting) for setting in settings}
+
+
 def page(
     found: Mapping[Run, Sequence[float]], settings: Sequence[Setting], study: Study = SMALL
 ) -> str:
     """As Markdown."""
-    losses = by_setting(_complete(found, settings, study))
     parts = [_HEADS[study.name]]
     for arm in study.arms:
-        all_ = {s: _compared(losses.get(s, {}), arm, study.margins[s.task]) for s in settings}
-        rows = {s: one for s, one in all_.items() if one is not None}
-        lost = [s.title for s, one in all_.items() if one is None]
-        parts.append(_section(arm, rows, losses))
+        all_ = verdicts(found, settings, study, arm)
+        rows = {setting: one for setting, one in all_.items() if one is not None}
+        lost = [setting.title for setting, one in all_.items() if one is None]
+        parts.append(_section(arm, rows))
         if lost:
             parts.append(f"Not compared, as exact training diverged: {'; '.join(lost)}.\n")
     return "\n".join(parts)
 
 
-def _section(
-    arm: WireFormat, rows: Mapping[Setting, Difference], losses: Mapping[Setting, _Losses]
-) -> str:
-    good = holm([one.p_value for one in rows.values()], LEVEL)
-    worse = holm([one.p_value_of_harm for one in rows.values()], LEVEL)
+def _section(arm: WireFormat, rows: Mapping[Setting, Verdict]) -> str:
+    good = sum(one.non_inferior for one in rows.values())
+    worse = sum(one.worse for one in rows.values())
     lines = [
         f"## {arm}\n",
-        f"Non-inferior: {sum(good)} of {len(rows)} settings; worse: {sum(worse)} (Holm).\n",
+        f"Non-inferior: {good} of {len(rows)} settings; worse: {worse} (Holm).\n",
         "| task, optimizer, rate | seeds | exact | ratio | 95 % below | margin | p | verdict |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for (setting, one), fine, harm in zip(rows.items(), good, worse, strict=True):
-        exact = statistics.fmean(losses[setting][EXACT].values())
-        verdict = ", ".join([*(["non-inferior"] if fine else []), *(["worse"] if harm else [])])
+    for setting, verdict in rows.items():
+        one = verdict.difference
         lines.append(
-            f"| {setting.title} | {one.seeds} | {exact:.3f} | {math.exp(one.mean):.4f} "
+            f"| {setting.title} | {one.seeds} | {verdict.exact:.3f} | {math.exp(one.mean):.4f} "
             f"| {math.exp(one.upper):.4f} | {1.0 + one.margin:g} | {one.p_value:.2g} "
-            f"| {verdict or 'not decided'} |"
+            f"| {verdict.text} |"
         )
     return "\n".join([*lines, ""])

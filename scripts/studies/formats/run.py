@@ -5,10 +5,11 @@
     .venv/bin/python -m scripts.studies.formats.run study
     .venv/bin/python -m scripts.studies.formats.run rates --study larger
     .venv/bin/python -m scripts.studies.formats.run study --study larger
+    .venv/bin/python -m scripts.studies.formats.run classes
 
 Finished runs are kept in build/formats, so that it goes on where it was interrupted, and go into
-docs/studies/formats/*.json, from which `report` makes the page anew. --restore takes those as
-finished.
+docs/studies/formats/*.json, from which `report` makes the page anew, and `classes` that on both
+studies. --restore takes those as finished.
 """
 
 from __future__ import annotations
@@ -21,15 +22,18 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 
+from deft_horovod.base.wire_format import WireFormat
 from scripts.places import ROOT
-from scripts.studies.formats.report import page, pilot_text, seeds_by_task
+from scripts.studies.formats import classes
+from scripts.studies.formats.report import page, pilot_text, seeds_by_task, verdicts
 from scripts.studies.formats.study import (
     STUDIES,
     Setting,
+    Study,
     best_settings,
     pilot_runs,
     rate_runs,
@@ -42,6 +46,8 @@ from scripts.studies.pool import train_all, write
 FINISHED = ROOT / "build" / "formats"
 REPORT = ROOT / "docs" / "studies" / "formats"
 PAGES = {"small": "results.md", "larger": "larger.md"}
+CLASSES_PAGE = "classes.md"
+_DEFAULT: Final[WireFormat] = "int8"  # the coarsest of `accuracy="equal"`
 
 Losses = dict[Run, list[float]]
 
@@ -99,7 +105,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("stage", choices=["rates", "pilot", "study", "report"])
+    parser.add_argument("stage", choices=["rates", "pilot", "study", "report", "classes"])
     parser.add_argument("--study", choices=sorted(STUDIES), default="small")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--folder", type=Path, default=FINISHED, help="of finished runs")
@@ -110,19 +116,42 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def data_file(report: Path, study: Study, stage: str) -> Path:
+    return report / f"{study.prefix}{stage}.json"
+
+
+def restore(report: Path, study: Study, folder: Path) -> None:
+    """Takes the runs that are kept as finished."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for stage in ("rates", "pilot", "study"):
+        for run, losses in kept(data_file(report, study, stage)).items():
+            write(path_of(run, folder), losses)
+
+
+def of_classes(report: Path) -> str:
+    """The page on what both studies say together."""
+    found = {}
+    for study in STUDIES.values():
+        rates = kept(data_file(report, study, "rates"))
+        settings = best_settings({run: final_loss(losses) for run, losses in rates.items()}, study)
+        runs = kept(data_file(report, study, "study"))
+        found.update(verdicts(runs, settings, study, _DEFAULT))
+    return classes.page(found)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     study = STUDIES[options.study]
 
+    if options.stage == "classes":
+        (options.report / CLASSES_PAGE).write_text(of_classes(options.report), encoding="utf-8")
+        return 0
+
     def file(stage: str) -> Path:
-        path: Path = options.report / f"{study.prefix}{stage}.json"
-        return path
+        return data_file(options.report, study, stage)
 
     if options.restore:
-        options.folder.mkdir(parents=True, exist_ok=True)
-        for stage in ("rates", "pilot", "study"):
-            for run, losses in kept(file(stage)).items():
-                write(path_of(run, options.folder), losses)
+        restore(options.report, study, options.folder)
 
     def done(stage: str, runs: Sequence[Run]) -> Losses:
         if options.stage == stage:

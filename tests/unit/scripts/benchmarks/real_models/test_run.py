@@ -1,46 +1,46 @@
-"""How times of turns become a table."""
+"""Which cells are measured, and how ranks become one."""
 
 from __future__ import annotations
 
+import contextlib
+from pathlib import Path
 from typing import Any
 
-from scripts.benchmarks.real_models.run import ARMS, parse, running, slowest, table
+import pytest
 
-
-def of_rank(ms: float) -> dict[str, Any]:
-    """Every arm takes twice as long as the one before it."""
-    return {
-        name: {"times_ms": [ms * 2**i, 3 * ms * 2**i], "loss": 2.5, "stats": {}}
-        for i, name in enumerate(ARMS)
-    }
+from scripts.benchmarks.real_models import run as bench
+from scripts.benchmarks.real_models.run import ARMS, Cell, cells, parse, slowest
 
 
 def test_a_turn_takes_as_long_as_on_its_slowest_rank() -> None:
-    first, other = of_rank(10.0), of_rank(10.0)
-    first["stock"]["times_ms"] = [5.0, 100.0]
-    other["stock"]["times_ms"] = [7.0, 90.0]
-    assert slowest([first, other])["stock"]["times_ms"] == [7.0, 100.0]
+    first = {"stock": {"times_ms": [5.0, 100.0], "loss": 1.0}}
+    other = {"stock": {"times_ms": [7.0, 90.0], "loss": 2.0}}
+    assert slowest([first, other]) == {"stock": {"times_ms": [7.0, 100.0], "loss": 1.0}}
 
 
-def test_each_arm_is_compared_with_stock_round_by_round() -> None:
-    rows = table(300, of_rank(10.0))
-    assert len(rows) == 3 + len(ARMS)
-    assert rows[4] == "| stock | 40 (20 .. 60) | 1.00 (1.00 .. 1.00) | 1.00 | 2.500 |  |"
-    assert rows[5] == "| stock + fp16 | 80 (40 .. 120) | 2.00 (2.00 .. 2.00) | 0.50 | 2.500 |  |"
+def test_rates_follow_from_the_ratio_and_from_what_computing_takes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def measured(*_: object, **changes: Any) -> dict[str, Any]:
+        assert changes["arms"] == ["alone"]
+        return {"alone": {"times_ms": [400.0, 500.0, 900.0], "bytes": 25_000_000}}
+
+    monkeypatch.setattr(bench, "run", measured)
+    monkeypatch.setattr(bench.cluster, "standing", lambda *_: contextlib.nullcontext())
+    # 200 Mbit in half a second of computing.
+    assert cells(parse(["--ccr", "1", "2"]), "gpt", tmp_path) == [
+        Cell("gpt", 400, 1.0),
+        Cell("gpt", 200, 2.0),
+    ]
+    four = parse(["--ccr", "1", "--hosts", "4"])  # each sends one and a half times as much
+    assert cells(four, "gpt", tmp_path) == [Cell("gpt", 600, 1.0)]
+    given = parse(["--rate-mbit", "300"])
+    assert cells(given, "vit", tmp_path) == [Cell("vit", 300)]
 
 
-def test_without_stock_there_is_nothing_to_compare_with() -> None:
-    found = {name: one for name, one in of_rank(10.0).items() if name != "stock"}
-    assert "| alone | 20 (10 .. 30) |  |  | 2.500 |  |" in table(300, found)
-
-
-def test_what_runs_is_told_with_its_formats() -> None:
-    sizes = {"int8": {"bytes": 300, "message_bytes": 75}, "f32": {"bytes": 100}}
-    assert running({"running": "least_stale", "formats": sizes}) == (
-        "least_stale, 75 % int8, 25 % f32"
-    )
-    assert running({"running": "stock", "formats": {}}) == "stock"
-    assert running({}) == ""
+def test_a_title_says_the_ratio_where_there_is_one() -> None:
+    assert Cell("vit", 300).title == "vit, 300 Mbit/s"
+    assert Cell("vit", 300, 0.5).title == "vit, CCR 0.5 (300 Mbit/s)"
 
 
 def test_all_arms_run_unless_some_are_named() -> None:

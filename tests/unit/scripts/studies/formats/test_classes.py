@@ -1,0 +1,70 @@
+"""Which classes of optimizers get formats by default."""
+
+import math
+
+import pytest
+
+from scripts.studies.formats.classes import CLASSES, decisions, page
+from scripts.studies.formats.noninferior import Difference
+from scripts.studies.formats.report import Verdict
+from scripts.studies.formats.study import LARGER, SMALL, Setting
+
+
+def verdict(mean=0.0, *, fine=True, worse=False, deviation=0.001):
+    return Verdict(Difference(mean, deviation, 8, 0.01), 2.0, fine, worse)
+
+
+def settings_of(optimizer, small=4, larger=1):
+    tasks = [*SMALL.margins][:1] * small + [*LARGER.margins][:1] * larger
+    return [Setting(task, optimizer, 0.1 * (i + 1)) for i, task in enumerate(tasks)]
+
+
+def decided(verdicts, optimizer="muon", larger=1):
+    settings = settings_of(optimizer, len(verdicts) - larger, larger)
+    return decisions(dict(zip(settings, verdicts, strict=True)))[CLASSES[optimizer]]
+
+
+def test_four_of_five_settings_and_every_larger_one_have_to_be_fine():
+    fine, open_ = verdict(), verdict(fine=False)
+    assert decided([fine] * 5).by_default
+    assert decided([open_, fine, fine, fine, fine]).by_default
+    assert not decided([open_, open_, fine, fine, fine]).by_default
+    assert not decided([fine, fine, fine, fine, open_]).by_default
+
+
+def test_a_class_without_a_larger_task_stays_exact():
+    assert not decided([verdict()] * 5, larger=0).by_default
+    assert not decisions({})["momentum"].by_default
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        verdict(worse=True),
+        verdict(0.006),
+        verdict(math.inf, fine=False),
+    ],
+)
+def test_one_that_is_harmed_keeps_its_class_exact(bad):
+    assert not decided([bad, *[verdict()] * 9]).by_default
+
+
+def test_a_large_mean_that_chance_explains_does_not():
+    assert decided([verdict(0.006, deviation=0.05), *[verdict()] * 4]).by_default
+
+
+def test_diverged_settings_say_nothing_and_classes_do_not_mix():
+    found = dict.fromkeys(settings_of("sgd"))
+    found |= {setting: verdict() for setting in settings_of("adamw")}
+    said = decisions(found)
+    assert said["momentum"].settings == 0
+    assert said["adaptive"].settings == 5
+    text = page(found)
+    assert "| adaptive | 5 | 5 | 1 of 1 | 0 | 0 | formats |" in text
+    assert "| momentum | 0 | 0 | 0 of 0 | 0 | 0 | exact |" in text
+
+
+def test_every_optimizer_of_the_studies_has_a_class():
+    for study in (SMALL, LARGER):
+        for rates in study.rates.values():
+            assert rates.keys() <= CLASSES.keys()
