@@ -27,11 +27,11 @@ from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.decide.drift import Drift
 from deft_horovod.runtime.decide.guard import Guard, guard_of
 from deft_horovod.runtime.decide.log_lines import lateness_text, verdict
-from deft_horovod.runtime.decide.phases import Phase, Phases, choose, slowest
+from deft_horovod.runtime.decide.phases import Phase, Phases
 from deft_horovod.runtime.decide.planning import Assignment
 from deft_horovod.runtime.decide.rate_watch import RateWatch
 from deft_horovod.runtime.decide.replan_vote import ReplanVote, State
-from deft_horovod.runtime.decide.trial_results import comparison
+from deft_horovod.runtime.decide.trial_results import comparison, fastest
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.follower import Follower, Wish
 from deft_horovod.runtime.job_request import AskedOptimizer
@@ -312,11 +312,10 @@ class Control:
         if not self._phases.undecided:
             self._phases.proceed()
             return
-        times = self._phases.trials
-        of_ranks = agreement.gather(list(times.values()))
-        whole = slowest([dict(zip(times, row, strict=True)) for row in of_ranks])
         min_gain = self._whole_brief.config.min_gain
-        chosen = choose(whole, min_gain)
+        chosen, again = fastest(agreement, self._phases.rounds, min_gain)
+        if again and self._phases.try_again(again):
+            return
         if self._asked is not None and self._profile is not None:
             name, rounds = self._whole_brief.policy.name, self._phases.rounds
             found = comparison(agreement, name, min_gain, rounds, self._tried, self._profile)

@@ -19,6 +19,7 @@ from deft_horovod.policies.limits import limits
 from deft_horovod.runtime.job_request import Purpose
 
 _SYNCHRONOUS: Final = "least_stale"
+_MORE_ROUNDS: Final = 4  # where noise hides which candidate is the fastest
 _LOOKS: Final = 40  # steps whose gradients are judged; the guard wants 20, twice is less noisy
 _CANDIDATES: Final = (STOCK, "bucket", "priority", _SYNCHRONOUS)
 
@@ -58,9 +59,11 @@ def planned_phases(
 
 
 def _trial_phases(candidates: Iterable[tuple[str, bool]], config: Config) -> tuple[Phase, ...]:
-    return config.trial_rounds * tuple(
-        Phase("trial", *who, steps=1 + config.trial_steps) for who in candidates
-    )
+    return config.trial_rounds * _one_round(candidates, config)
+
+
+def _one_round(candidates: Iterable[tuple[str, bool]], config: Config) -> tuple[Phase, ...]:
+    return tuple(Phase("trial", *who, steps=1 + config.trial_steps) for who in candidates)
 
 
 def _candidates(policy: str, late: bool) -> list[tuple[str, bool]]:
@@ -82,6 +85,7 @@ class Phases:
     purpose: Purpose = "train"
     calm: bool = False  # the learning rate has fallen far
     _place: int = 0
+    _more: int = 0  # rounds, beyond those of the options
     steps: int = 0  # in this phase
     _seen_us: list[float] = field(default_factory=list)
     _trials: dict[tuple[str, bool], list[list[float]]] = field(default_factory=dict)
@@ -132,7 +136,7 @@ class Phases:
 
     def _begin(self, phases: tuple[Phase, ...]) -> None:
         self.phases = phases
-        self._place = self.steps = 0
+        self._place = self.steps = self._more = 0
         self._seen_us.clear()
 
     def step(self, step_us: float) -> bool:
@@ -165,6 +169,15 @@ class Phases:
         self._place += 1
         self.steps = 0
 
+    def try_again(self, candidates: Sequence[tuple[str, bool]]) -> bool:
+        """Another round of these; False: there have been enough of them."""
+        enough = self._more >= _MORE_ROUNDS or self.purpose != "train"
+        if not enough:
+            self._more += 1
+            self.phases = (*self.phases, *_one_round(candidates, self.config))
+            self.proceed()
+        return not enough
+
     def keep(self, policy: str, late: bool) -> None:
         """The choice is made."""
         self.phases = (*self.phases, Phase("settled", policy, late=late))
@@ -182,8 +195,3 @@ def choose(times_us: Mapping[tuple[str, bool], float], min_gain: float) -> tuple
         return STOCK, False
     near_us = fastest_us * (1.0 + min_gain / 2)
     return next(key for key, us in times_us.items() if us <= near_us and key != (STOCK, False))
-
-
-def slowest(of_ranks: Sequence[Mapping[tuple[str, bool], float]]) -> dict[tuple[str, bool], float]:
-    """A synchronous step is as slow as its slowest rank."""
-    return {key: max(times[key] for times in of_ranks) for key in of_ranks[0]}

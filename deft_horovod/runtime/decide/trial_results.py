@@ -7,11 +7,24 @@ from collections.abc import Mapping, Sequence
 from deft_horovod.comparison import Arm, Comparison
 from deft_horovod.plan import Plan
 from deft_horovod.profile import Profile
+from deft_horovod.runtime.decide.contenders import StepTime, Who, contenders
 from deft_horovod.runtime.decide.phases import choose
 from deft_horovod.runtime.ranks.agreement import Agreement, largest
 
-Who = tuple[str, bool]  # the policy, and whether its plan may be late
 Rounds = Sequence[Sequence[float]]
+
+
+def fastest(
+    agreement: Agreement, rounds: Mapping[Who, Rounds], min_gain: float
+) -> tuple[Who, list[Who]]:
+    """The one to keep, and those that have to take turns once more before that is sure. All ranks
+    ask for it together: a synchronous step is as slow as its slowest rank."""
+    mine = [StepTime.of(one) for one in rounds.values()]
+    medians = largest(agreement, [time.us for time in mine])
+    errors = largest(agreement, [time.error_us for time in mine])
+    times = {who: StepTime(*pair) for who, *pair in zip(rounds, medians, errors, strict=True)}
+    chosen = choose({who: time.us for who, time in times.items()}, min_gain)
+    return chosen, contenders(times, min_gain)
 
 
 def comparison(

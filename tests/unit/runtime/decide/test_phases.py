@@ -13,7 +13,6 @@ from deft_horovod.runtime.decide.phases import (
     choose,
     limits,
     planned_phases,
-    slowest,
 )
 
 MEASURED = [name for name, policy in policies.registry().items() if policy.measures]
@@ -108,10 +107,22 @@ def test_the_choice_gains_enough_or_is_stock(stock_us, others, min_gain):
         assert fastest <= stock_us * (1 - min_gain) + 1e-6
 
 
-def test_a_step_is_as_slow_as_its_slowest_rank():
-    one = {("bucket", False): 3.0, (STOCK, False): 5.0}
-    other = {("bucket", False): 4.0, (STOCK, False): 2.0}
-    assert slowest([one, other]) == {("bucket", False): 4.0, (STOCK, False): 5.0}
+def test_more_rounds_are_for_training_and_come_to_an_end():
+    again = [(STOCK, False), ("least_stale", False)]
+    phases = Phases("auto", Config(trial_steps=2))
+    while not phases.undecided:
+        phases.proceed()
+    rounds = 0
+    while phases.try_again(again):
+        assert [phases.phase.policy, phases.phase.kind] == [STOCK, "trial"]
+        phases.proceed()
+        assert phases.phase == Phase("trial", "least_stale", steps=3)
+        assert phases.undecided
+        rounds += 1
+    assert 1 <= rounds < 10
+    phases.restart(0)
+    assert phases.try_again(again)
+    assert not Phases("auto", Config(), purpose="compare").try_again(again)
 
 
 @pytest.mark.parametrize("policy", ["stock", "auto", MEASURED[0]])

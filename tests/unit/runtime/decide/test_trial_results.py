@@ -3,7 +3,7 @@
 import pytest
 
 from deft_horovod.profile import Profile
-from deft_horovod.runtime.decide.trial_results import comparison
+from deft_horovod.runtime.decide.trial_results import comparison, fastest
 
 STOCK, OURS = ("stock", False), ("deft", True)
 ROUNDS = {STOCK: [[5.0, 7.0], [6.0, 5.0]], OURS: [[3.0, 3.0], [2.0, 4.0]]}
@@ -25,3 +25,16 @@ def test_the_slowest_rank_makes_the_step_and_auto_takes_the_fastest(asked, min_g
     assert found.stock.rounds_us == ((5.0, 8.0), (6.0, 6.0))
     assert found.arms[1].rounds_us == ((3.0, 4.0), (2.0, 5.0))
     assert found.chosen == chosen
+
+
+def test_the_fastest_is_that_of_the_slowest_rank_and_noise_asks_for_more():
+    clear = {STOCK: [[50.0, 51.0] * 2, [50.0, 51.0] * 2], OURS: [[30.0, 31.0] * 2] * 2}
+    assert fastest(Two(), clear, 0.02) == (OURS, [])
+    noisy = {
+        STOCK: [[50.0, 90.0] * 2, [50.0, 60.0] * 2],
+        OURS: [[80.0, 50.0] * 2, [60.0, 40.0] * 2],
+    }
+    _, again = fastest(Two(), noisy, 0.02)
+    assert again == [STOCK, OURS]
+    few = {who: [one[:2] for one in rounds] for who, rounds in noisy.items()}
+    assert fastest(Two(), few, 0.02)[1] == []

@@ -1,0 +1,68 @@
+"""Which candidates of `auto` take turns once more, because noise hides which one is the fastest.
+
+A machine that does other work, too, makes the same step take longer now and then, and two rounds of
+five steps may then say anything. Ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median, stdev
+from typing import Final
+
+import numpy as np
+
+from deft_horovod.comparison import STOCK
+
+Who = tuple[str, bool]  # the policy, and whether its plan may be late
+
+FEWEST_STEPS: Final = 8  # of fewer, nothing is known of the noise
+_ERRORS: Final = 2.0  # of a difference that counts as one
+_MOST: Final = 2  # beside stock Horovod
+# Of normally distributed values: their deviation in ranges between quartiles, and the error of a
+# median in errors of a mean.
+_RANGE: Final = 1.349
+_MEDIAN_ERROR: Final = math.sqrt(math.pi / 2.0)
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """Of one candidate."""
+
+    us: float  # the median
+    error_us: float  # of that; infinite: not known
+
+    @classmethod
+    def of(cls, rounds: Sequence[Sequence[float]]) -> StepTime:
+        """Steps of a round share what else the machine did then, so rounds count as well."""
+        steps = [us for one in rounds for us in one]
+        if len(steps) < FEWEST_STEPS:
+            return cls(median(steps), math.inf)
+        low, high = np.quantile(steps, (0.25, 0.75))
+        error_us = _MEDIAN_ERROR * float(high - low) / _RANGE / math.sqrt(len(steps))
+        if len(rounds) > 1:
+            medians = [median(one) for one in rounds]
+            error_us = max(error_us, stdev(medians) / math.sqrt(len(medians)))
+        return cls(median(steps), error_us)
+
+
+def contenders(times: Mapping[Who, StepTime], min_gain: float) -> list[Who]:
+    """Stock Horovod and those that may be the fastest. None where it is clear whether anything
+    gains as much as is asked for, or where the noise is not known."""
+    stock = times[STOCK, False]
+    others = {who: time for who, time in times.items() if who != (STOCK, False)}
+    if not others or not all(math.isfinite(time.error_us) for time in times.values()):
+        return []
+    fastest = min(others.values(), key=lambda time: time.us)
+    gap_us = abs(stock.us * (1.0 - min_gain) - fastest.us)
+    if gap_us >= _noise_us(stock, fastest):
+        return []
+    near = [who for who, time in others.items() if time.us - fastest.us <= _noise_us(time, fastest)]
+    return [(STOCK, False), *sorted(near, key=lambda who: times[who].us)[:_MOST]]
+
+
+def _noise_us(one: StepTime, other: StepTime) -> float:
+    """Differences below this may be chance."""
+    return _ERRORS * math.hypot(one.error_us, other.error_us)
