@@ -8,7 +8,13 @@ if [ "${1:-}" = --python ]; then
   python=${2:?--python needs a value}
   shift 2
 else
-  case " $* " in *" --help "* | *" -h "*) ;; *) "$root/scripts/setup.sh" ;; esac
-  python="$root/.venv/bin/python"
+  case " $* " in
+    *" --help "* | *" -h "*) python=python3 ;;
+    *)
+      "$root/scripts/setup.sh"
+      python="$root/.venv/bin/python"
+      export DEFT_WERROR=1 # as setup.sh compiles it, so that nothing is compiled again
+      ;;
+  esac
 fi
 PYTHONPATH=$root exec "$python" -m scripts.horovod.bundle "$@"

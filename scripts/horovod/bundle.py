@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import os
 import shutil
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from scripts.horovod.options import add_build_options
 from scripts.horovod.source import SourceError, digest
 from scripts.horovod.wheel import (
     BuildError,
@@ -104,21 +104,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         action="store_true",
         help="also wheels of torch and of all else that is needed, for machines without network",
     )
-    parser.add_argument("--mpi", action="store_true", help="Horovod with MPI beside Gloo")
-    parser.add_argument(
-        "--gpu",
-        choices=("auto", "nccl", "staged", "none"),
-        default="auto",
-        help="how Horovod moves CUDA tensors; as in install_horovod.sh",
-    )
-    parser.add_argument("--sdist", type=Path, help="Horovod's sdist, for machines without network")
+    add_build_options(parser)
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    os.environ.setdefault(
-        "DEFT_WERROR", "1"
-    )  # as setup.sh compiles it, so that ninja finds it done
     try:
         make(parse(arguments))
     except (BuildError, SourceError) as error:

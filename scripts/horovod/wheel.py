@@ -22,6 +22,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from scripts.horovod.options import add_build_options
 from scripts.horovod.source import SourceError, cache_folder, ensure_source, is_intact, write_record
 
 HOROVOD_VERSION = "0.28.1"
@@ -377,14 +378,7 @@ def install(request: Request, sdist: Path | None, force: bool) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="install_horovod.sh", description=__doc__)
-    parser.add_argument("--mpi", action="store_true", help="build with MPI beside Gloo")
-    parser.add_argument(
-        "--gpu",
-        choices=("auto", "nccl", "staged", "none"),
-        default="auto",
-        help="how CUDA tensors travel; auto: nccl if torch has CUDA and nvcc is there, else none",
-    )
-    parser.add_argument("--sdist", type=Path, help="Horovod's sdist, for machines without network")
+    add_build_options(parser)
     parser.add_argument("--force", action="store_true", help="build and install again")
     options = parser.parse_args()
     try:

@@ -20,8 +20,9 @@ def run(*words: str, cwd: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_both_wheels_install_without_network_and_without_this_checkout(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("DEFT_WERROR", "1")  # as it was compiled here
     folder, target = tmp_path / "wheels", tmp_path / "site"
     folder.mkdir()
     (folder / "deft_horovod-0.0.0-py3-none-any.whl").touch()  # of an earlier version
