@@ -1,4 +1,5 @@
-"""What both studies together say of each class of optimizers: protocol-larger.md has the rule."""
+"""What the deciding studies say of each class of optimizers: protocol-larger.md has the rule,
+protocol-repeated.md which studies."""
 
 from __future__ import annotations
 
@@ -23,9 +24,10 @@ _ERRORS: Final = 2.0  # of the mean, that a larger one has to exceed
 _HEAD: Final = """\
 # Wire formats: which optimizers get them by default
 
-Made by `python -m scripts.studies.formats.run classes` from the data of both studies, `int8`.
-The rule was fixed before:
-[protocol-larger.md](protocol-larger.md#change-before-any-run-classes-of-optimizers).
+Made by `python -m scripts.studies.formats.run classes` from the data of the repeated study and of
+that of larger tasks, `int8`. The rule was fixed before:
+[protocol-larger.md](protocol-larger.md#change-before-any-run-classes-of-optimizers),
+[protocol-repeated.md](protocol-repeated.md).
 
 | class | settings | non-inferior | of the larger | worse | mean above 0.5 % | by default |
 | --- | --- | --- | --- | --- | --- | --- |

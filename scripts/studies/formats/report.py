@@ -29,6 +29,13 @@ Made by `python -m scripts.studies.formats.run report --study larger` from
 [larger-study.json](larger-study.json). What was asked was fixed before:
 [protocol-larger.md](protocol-larger.md).
 """,
+    "repeated": """\
+# Wire formats: results of the repeated study
+
+Made by `python -m scripts.studies.formats.run report --study repeated` from
+[repeated-study.json](repeated-study.json). What was asked was fixed before:
+[protocol-repeated.md](protocol-repeated.md).
+""",
 }
 
 

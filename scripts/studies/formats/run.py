@@ -5,6 +5,7 @@
     .venv/bin/python -m scripts.studies.formats.run study
     .venv/bin/python -m scripts.studies.formats.run rates --study larger
     .venv/bin/python -m scripts.studies.formats.run study --study larger
+    .venv/bin/python -m scripts.studies.formats.run study --study repeated
     .venv/bin/python -m scripts.studies.formats.run classes
 
 Finished runs are kept in build/formats, so that it goes on where it was interrupted, and go into
@@ -31,6 +32,7 @@ from scripts.places import ROOT
 from scripts.studies.formats import classes
 from scripts.studies.formats.report import page, pilot_text, seeds_by_task, verdicts
 from scripts.studies.formats.study import (
+    DECIDING,
     STUDIES,
     Setting,
     Study,
@@ -45,7 +47,7 @@ from scripts.studies.pool import train_all, write
 
 FINISHED = ROOT / "build" / "formats"
 REPORT = ROOT / "docs" / "studies" / "formats"
-PAGES = {"small": "results.md", "larger": "larger.md"}
+PAGES = {"small": "results.md", "larger": "larger.md", "repeated": "repeated.md"}
 CLASSES_PAGE = "classes.md"
 _DEFAULT: Final[WireFormat] = "int8"  # the coarsest of `accuracy="equal"`
 
@@ -117,7 +119,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def data_file(report: Path, study: Study, stage: str) -> Path:
-    return report / f"{study.prefix}{stage}.json"
+    prefix = study.rates_prefix if stage == "rates" else study.prefix
+    return report / f"{prefix}{stage}.json"
 
 
 def restore(report: Path, study: Study, folder: Path) -> None:
@@ -129,9 +132,9 @@ def restore(report: Path, study: Study, folder: Path) -> None:
 
 
 def of_classes(report: Path) -> str:
-    """The page on what both studies say together."""
+    """The page on what the deciding studies say together."""
     found = {}
-    for study in STUDIES.values():
+    for study in DECIDING:
         rates = kept(data_file(report, study, "rates"))
         settings = best_settings({run: final_loss(losses) for run, losses in rates.items()}, study)
         runs = kept(data_file(report, study, "study"))

@@ -1,6 +1,6 @@
-"""Which runs the studies of wire formats are made of. Pure. docs/studies/formats/protocol.md and
-protocol-larger.md say why; what is fixed there is not changed once runs of `study_runs` were looked
-at."""
+"""Which runs the studies of wire formats are made of. Pure. docs/studies/formats/protocol.md,
+protocol-larger.md and protocol-repeated.md say why; what is fixed there is not changed once runs of
+`study_runs` were looked at."""
 
 from __future__ import annotations
 
@@ -35,11 +35,22 @@ class Study:
     arms: Sequence[WireFormat]
     factors: Sequence[float]
     seeds: int = 0  # of each task; 0: as many as its pilot says
+    first_seed: int = 1
+    rates_of: str = ""  # the study whose best rates are taken; empty: its own
 
     @property
     def prefix(self) -> str:
         """Of its files."""
-        return "" if self.name == "small" else f"{self.name}-"
+        return _prefix(self.name)
+
+    @property
+    def rates_prefix(self) -> str:
+        """Of the file with the rates that were tried."""
+        return _prefix(self.rates_of or self.name)
+
+
+def _prefix(name: str) -> str:
+    return "" if name == "small" else f"{name}-"
 
 
 # The coarsest formats of `accuracy` "equal" and "fast".
@@ -62,7 +73,19 @@ LARGER: Final = Study(
     factors=(1.0,),
     seeds=8,
 )
-STUDIES: Final = {study.name: study for study in (SMALL, LARGER)}
+# The small tasks again, with as many seeds as the first study says that they need.
+REPEATED: Final = Study(
+    name="repeated",
+    margins=SMALL.margins,
+    rates=SMALL.rates,
+    arms=("int8",),
+    factors=(1.0, 0.5),
+    seeds=32,
+    first_seed=201,
+    rates_of=SMALL.name,
+)
+STUDIES: Final = {study.name: study for study in (SMALL, LARGER, REPEATED)}
+DECIDING: Final = (REPEATED, LARGER)  # which optimizers get formats by default
 
 
 @dataclass(frozen=True)
@@ -122,8 +145,8 @@ def study_runs(
     by task."""
     return [
         Run(s.task, s.optimizer, s.lr, seed, one)
-        for seed in range(1, max(seeds.values(), default=0) + 1)
+        for seed in range(study.first_seed, study.first_seed + max(seeds.values(), default=0))
         for s in settings
-        if seed <= seeds[s.task]
+        if seed < study.first_seed + seeds[s.task]
         for one in (EXACT, *study.arms)
     ]

@@ -6,6 +6,7 @@ from deft_horovod.base.wire_format import EXACT
 from scripts.studies.formats.study import (
     LARGER,
     PILOT_SEEDS,
+    REPEATED,
     SMALL,
     STUDIES,
     Setting,
@@ -43,8 +44,20 @@ def test_pilot_and_study_have_no_seed_in_common_and_arms_share_theirs():
     assert {Setting.of(run) for run in pilot_runs(found)} == set(found[::2])
 
 
-def test_every_task_is_in_one_study_and_the_larger_ones_are_at_their_best_rates():
-    tasks = [task for study in STUDIES.values() for task in study.margins]
+def test_the_repeated_study_has_seeds_of_its_own_and_the_rates_of_the_first():
+    rates = {run: abs(run.lr - 0.05) for run in rate_runs()}
+    found = best_settings(rates, REPEATED)
+    assert Setting("text", "sgd", 0.05) in found
+    assert Setting("text", "sgd", 0.025) in found
+    runs = study_runs(found, dict.fromkeys(REPEATED.margins, REPEATED.seeds), REPEATED)
+    assert len(runs) == 12 * 2 * REPEATED.seeds
+    first = {run.seed for run in study_runs(settings(), {"text": 12, "photos": 12})}
+    assert not {run.seed for run in runs} & {*first, *PILOT_SEEDS, rate_runs()[0].seed}
+    assert (REPEATED.prefix, REPEATED.rates_prefix) == ("repeated-", SMALL.prefix)
+
+
+def test_every_task_has_rates_of_its_own_and_the_larger_ones_are_at_their_best():
+    tasks = [task for study in STUDIES.values() if not study.rates_of for task in study.margins]
     assert sorted(tasks) == sorted(TASKS)
     assert all(set(study.rates) == set(study.margins) for study in STUDIES.values())
     runs = rate_runs(LARGER)
