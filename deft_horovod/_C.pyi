@@ -182,6 +182,7 @@ class EncodedLink(Link):
         rank: int,
         factor: float,
         encodings: Mapping[str, Encoding],
+        roll_call: str = "",
     ) -> None: ...
 
 class C10dLink(Link):

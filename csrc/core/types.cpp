@@ -18,6 +18,8 @@ std::int64_t bytes_of(DType dtype) {
   return 0;
 }
 
+bool is_code(DType dtype) { return dtype == DType::kUInt8 || dtype == DType::kInt32; }
+
 const char* name_of(Op op) {
   switch (op) {
     case Op::kAllReduce:

@@ -37,6 +37,8 @@ struct LinkStatus {
 };
 
 [[nodiscard]] std::int64_t bytes_of(DType dtype);
+// Whether its sums are modulo its range, and neither scaled nor averaged.
+[[nodiscard]] bool is_code(DType dtype);
 [[nodiscard]] const char* name_of(Op op);
 [[nodiscard]] const char* name_of(Stage stage);
 

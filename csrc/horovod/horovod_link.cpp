@@ -113,7 +113,7 @@ void HorovodLink::send(Message message, Completion done) {
   const std::string refusal = refusal_of(message);
   if (!refusal.empty()) return done({Outcome::kInvalid, refusal});
   const Entry entry = make_entry(message, allocator_);
-  const bool scales = message.dtype != DType::kUInt8;
+  const bool scales = !is_code(message.dtype);
   const double prescale = scales ? options_.prescale : 1.0;
   const double postscale = scales ? options_.postscale : 1.0;
   const hvd::ReduceOp reduce_op = scales && options_.reduction == Reduction::kAverage

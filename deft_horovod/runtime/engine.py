@@ -28,7 +28,7 @@ from deft_horovod.runtime.process import Process
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.reduce import updates
-from deft_horovod.runtime.reduce.encoded import refuse_join, require_between_steps
+from deft_horovod.runtime.reduce.encoded import require_between_steps
 from deft_horovod.runtime.reduce.in_flight import InFlight, agreed_members
 from deft_horovod.runtime.reduce.installed import Installed
 from deft_horovod.runtime.reduce.loss_scale import LossScales
@@ -195,8 +195,6 @@ class Engine:
 
     def depart(self) -> None:
         """This rank goes into ``join()``."""
-        if self.planned is not None:
-            refuse_join(self.planned.plan, self.brief.reduction.process_set.size())
         self.open_gates()
         if late := self._installed.late:
             self.dropped += updates.depart(late, self._inner, self.scales)

@@ -23,6 +23,13 @@ TEST(Types, SizesAreThoseOfTheWire) {
   EXPECT_EQ(bytes_of(DType::kInt64), 8);
 }
 
+TEST(Types, CodesAreWholeNumbersThatTravelAsSums) {
+  for (const DType code : {DType::kUInt8, DType::kInt32}) EXPECT_TRUE(is_code(code));
+  for (const DType other : {DType::kFloat16, DType::kFloat32, DType::kFloat64, DType::kInt64}) {
+    EXPECT_FALSE(is_code(other));
+  }
+}
+
 TEST(Types, NamesAreThoseOfThePlan) {
   EXPECT_STREQ(name_of(Op::kAllReduce), "all_reduce");
   EXPECT_STREQ(name_of(Op::kReduceScatter), "reduce_scatter");

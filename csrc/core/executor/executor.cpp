@@ -99,7 +99,10 @@ void Executor::begin_backward() {
     const Instance instance = schedule_.collecting(bucket, window_.step);
     if (starts(instance)) states_.begin(instance);
   }
-  open_window(lock, {window_.step, Stage::kBackward});
+  const std::int64_t step = window_.step;
+  open_window(lock, {step, Stage::kBackward});
+  lock.unlock();
+  for (const Lane& lane : lanes_) lane.link()->begin_step(step);
 }
 
 void Executor::check_slot(std::int32_t slot) const {

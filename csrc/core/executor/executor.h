@@ -165,6 +165,7 @@ class Executor : public std::enable_shared_from_this<Executor> {
   FlightId launch(Lane& lane, TaskInstance task);
   // Without the lock. Returns why the message could not be sent, or nothing.
   [[nodiscard]] std::string send(const Lane& lane, TaskInstance task, FlightId flight_id);
+  [[nodiscard]] std::int64_t step_to_begin(TaskInstance task) const;
   // Takes the message out of flight; false when it is no longer there.
   bool land(FlightId flight_id, TaskInstance& task);
   void complete(FlightId flight_id, const LinkStatus& status);

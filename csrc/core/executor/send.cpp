@@ -67,7 +67,9 @@ Executor::FlightId Executor::launch(Lane& lane, TaskInstance task) {
 std::string Executor::send(const Lane& lane, TaskInstance task, FlightId flight_id) {
   try {
     const std::int32_t buffer = schedule_.buffer(schedule_.instance_of(task));
-    lane.link()->send(factory_(task.task, buffer),
+    Message message = factory_(task.task, buffer);
+    message.step = step_to_begin(task);
+    lane.link()->send(std::move(message),
                       [weak = weak_from_this(), flight_id](const LinkStatus& status) {
                         if (const auto self = weak.lock()) self->complete(flight_id, status);
                       });
@@ -75,6 +77,13 @@ std::string Executor::send(const Lane& lane, TaskInstance task, FlightId flight_
   } catch (const std::exception& error) {
     return std::string("could not be sent: ") + error.what();
   }
+}
+
+// What may leave in a forward leaves on every rank that has ended the step before, also where no
+// backward follows.
+std::int64_t Executor::step_to_begin(TaskInstance task) const {
+  const Window window = schedule_.window(task);
+  return window.stage == Stage::kBackward ? window.step : window.step - 1;
 }
 
 bool Executor::land(FlightId flight_id, TaskInstance& task) {

@@ -23,7 +23,8 @@ class ReadySignal {
 struct Message {
   std::string name;  // stable over steps: Horovod caches responses by name
   Op op = Op::kAllReduce;
-  // kUInt8 is codes: summed, modulo 256, even by a link that scales or averages all else.
+  // Codes (is_code) are summed even by a link that scales or averages all else. MPI may not sum
+  // kUInt8 modulo 256: where sums exceed 255, use kInt32.
   DType dtype = DType::kFloat32;
   const void* input = nullptr;
   std::int64_t input_elements = 0;
@@ -35,6 +36,8 @@ struct Message {
   // equal parts, for an all-gather those of shard_of.
   std::vector<std::int64_t> to_ranks;
   std::vector<std::int64_t> from_ranks;
+  // Ranks that have begun the backward of this step send it, and no others.
+  std::int64_t step = 0;
   // Horovod must not fuse messages of different groups. All ranks give a message the same group.
   std::int32_t fusion_group = 0;
   // Must not overtake those handed over before it; only where all ranks hand over the same order.
@@ -53,6 +56,8 @@ class Link {
   virtual ~Link() = default;
   // Never blocks. Calls `done` exactly once, from any thread, possibly before send returns.
   virtual void send(Message message, Completion done) = 0;
+  // The backward of a step begins. Never blocks.
+  virtual void begin_step(std::int64_t /*step*/) {}
   // Whether messages meet those of other ranks by their order alone, not by their names.
   [[nodiscard]] virtual bool matches_by_order() const { return false; }
 };

@@ -140,9 +140,8 @@ std::string C10dLink::Carrier::refusal(const Message& message) const {
            " elements to send and room for " + std::to_string(message.output_elements) +
            "; both have to be the same";
   }
-  if (message.op == Op::kAllReduce && message.dtype != DType::kUInt8 &&
-      !is_floating(message.dtype)) {
-    return "reduces float16, float32, float64 and codes (uint8) only";
+  if (message.op == Op::kAllReduce && !is_code(message.dtype) && !is_floating(message.dtype)) {
+    return "reduces float16, float32, float64 and codes (uint8, int32) only";
   }
   const auto& ranks = options_.ranks;
   if (message.op == Op::kBroadcast &&
@@ -232,7 +231,7 @@ void C10dLink::Carrier::dispatch(const Message& message) {
 void C10dLink::Carrier::all_reduce(const Message& message) {
   std::vector<at::Tensor> output = {view_of(message.output, message.output_elements, message)};
   copy_into(output[0], view_of(message.input, message.input_elements, message));
-  if (message.dtype == DType::kUInt8) return finish(group_->allreduce(output));
+  if (is_code(message.dtype)) return finish(group_->allreduce(output));
   scale_by(output[0], options_.prescale);
   finish(group_->allreduce(output));
   const bool average = options_.reduction == Reduction::kAverage;

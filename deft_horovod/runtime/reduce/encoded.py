@@ -12,8 +12,7 @@ from deft_horovod.base.wire_format import EXACT
 from deft_horovod.errors import NotSupportedError, explain
 from deft_horovod.plan import Plan
 from deft_horovod.plan.contents import contents
-from deft_horovod.plan.formats import is_encoded, raw_ranges
-from deft_horovod.plan.formats_text import formats_text
+from deft_horovod.plan.formats import raw_ranges
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.reduction import Reduction
@@ -81,7 +80,10 @@ def links_of(
         }
         path = opened[link.name]
         if carried:
-            path = native.EncodedLink(path, ranks.size(), ranks.rank(), factor, carried)
+            # Horovod gathers nothing from a rank in hvd.join(). With a second link none can join.
+            may_miss = ranks.size() > _SUMMED and len(plan.links) == 1
+            roll_call = f"{prefix}.here" if may_miss else ""
+            path = native.EncodedLink(path, ranks.size(), ranks.rank(), factor, carried, roll_call)
         found.append(path)
     return found
 
@@ -101,20 +103,5 @@ def require_between_steps(agreement: Agreement, *, in_step: bool) -> None:
                 observed="gradients of this step on a rank, which may have left",
                 expected="a call between step() and the next backward()",
                 action="call flush(rests=True) after step()",
-            )
-        )
-
-
-def refuse_join(plan: Plan, ranks: int) -> None:
-    """Horovod fills in zeros for a rank that has left in sums alone. Between two ranks encoded
-    messages are sums, between more they are gathered."""
-    if is_encoded(plan) and ranks > _SUMMED:
-        raise NotSupportedError(
-            explain(
-                "hvd.join() while gradients travel in wire formats",
-                rank=stock.rank(),
-                observed=f"a plan with {formats_text(plan)}",
-                expected="all values as they are: Horovod gathers nothing from a rank that joined",
-                action="set accuracy to 'exact', or give every rank as many steps",
             )
         )

@@ -27,6 +27,39 @@ TEST(ExecutorSend, KeepsTheOrderOfThePlan) {
   EXPECT_EQ(bench.links[0]->pending(), (Names{"0@0", "1@0", "2@0"}));
 }
 
+// Also notes which steps begin, and to which its messages belong.
+class NotingLink : public ManualLink {
+ public:
+  void send(Message message, Completion done) override {
+    noted.push_back(message.name + " of " + std::to_string(message.step));
+    ManualLink::send(std::move(message), std::move(done));
+  }
+  void begin_step(std::int64_t step) override { noted.push_back("begin " + std::to_string(step)); }
+
+  Names noted;
+};
+
+TEST(ExecutorSend, AMessageOfAForwardBelongsToTheStepBefore) {
+  Plan plan = test::bare_plan(2);
+  plan.buffers = 2;
+  add_generation(plan, {.bucket = 0});
+  add_generation(plan, {.bucket = 1, .apply_step = 1}).window = {1, Stage::kForward};
+  const auto link = std::make_shared<NotingLink>();
+  const auto executor =
+      test::make_executor(plan, {link}, std::make_shared<std::atomic<std::int64_t>>(0));
+  for (std::int64_t step = 0; step < 2; ++step) {
+    executor->begin_backward();
+    executor->begin_backward();
+    executor->slot_ready(1);
+    executor->slot_ready(0);
+    while (link->complete_oldest()) continue;
+    for (const Due& due : executor->due()) executor->release(due);
+    executor->end_step();
+  }
+  EXPECT_EQ(link->noted,
+            (Names{"begin 0", "0@0 of 0", "1@0 of 0", "begin 1", "0@1 of 1", "1@1 of 1"}));
+}
+
 TEST(ExecutorSend, WithoutPlanOrderTheReadyLeaveFirst) {
   Plan plan = test::synchronous_plan(3);
   plan.links[0].plan_order = false;

@@ -100,6 +100,14 @@ class Ledger(Job):
             sizes.add_(p.grad.abs())
         self.optimizer.step()
 
+    def follow(self, rank: int) -> None:
+        """Goes on from what this rank has applied."""
+        self.optimizer.flush()
+        stock.broadcast_parameters(self.model.state_dict(), rank)
+        for i, p in enumerate(self.parameters):
+            applied = self.optimizer.state[p]["applied"]
+            applied.copy_(stock.broadcast(applied, rank, name=f"ledger.applied.{i}"))
+
     def check(self, what: str) -> None:
         """Once nothing is in flight all of it has arrived, but for roundings to float32."""
         self.optimizer.flush()

@@ -177,8 +177,15 @@ def test_whole_numbers_are_refused_where_they_would_be_averaged():
     assert end(tickets) == ["", ""]
 
 
-def test_codes_are_summed_modulo_256_by_a_link_that_averages():
-    made, codes = links(), torch.arange(256, dtype=torch.uint8)
+@pytest.mark.parametrize(
+    "codes",
+    [
+        torch.arange(256, dtype=torch.uint8),
+        torch.tensor([1, -1, 2**31 - 1, -(2**31)], dtype=torch.int32),
+    ],
+)
+def test_codes_are_summed_modulo_their_range_by_a_link_that_averages(codes):
+    made = links()
     outs = [torch.empty_like(codes) for _ in made]
     tickets = [link.send("m", "all_reduce", codes, o) for link, o in zip(made, outs, strict=True)]
     assert end(tickets) == ["", ""]

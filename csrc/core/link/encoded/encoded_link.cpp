@@ -7,7 +7,9 @@
 
 #include "core/link/buffer_pool.h"
 #include "core/link/encoded/exchange.h"
+#include "core/link/encoded/roll_call.h"
 #include "core/link/encoded/turnstile.h"
+#include "core/link/serial_worker.h"
 
 namespace deft {
 
@@ -43,49 +45,40 @@ std::string refusal_of(const Message& message, const Encoding& encoding, Place p
 
 class EncodedLink::Carrier : public std::enable_shared_from_this<Carrier> {
  public:
-  Carrier(std::shared_ptr<Link> inner, EncodedLinkOptions options, Encodings encodings)
+  Carrier(std::shared_ptr<Link> inner, const EncodedLinkOptions& options, Encodings encodings)
       : inner_(std::move(inner)),
         place_{options.size, options.rank},
         factor_(options.factor),
         encodings_(std::move(encodings)),
-        pool_(host_memory) {}
+        pool_(host_memory) {
+    const bool all_whole = std::all_of(encodings_.begin(), encodings_.end(), [](const auto& entry) {
+      return entry.second->always_whole();
+    });
+    if (options.roll_call.empty() || all_whole) return;
+    roll_call_ = std::make_shared<RollCall>(inner_, options.roll_call, options.size, options.rank);
+  }
+
+  void send(Message message, Completion done) {
+    // Then nothing is left to be done on the way out, and no thread has to be woken for it.
+    if (spent() && out_.wait_idle(std::chrono::microseconds(0))) {
+      carry(std::move(message), true, std::move(done));
+      return;
+    }
+    if (roll_call_ == nullptr) {
+      post(std::move(message), true, std::move(done));
+      return;
+    }
+    const std::int64_t step = message.step;
+    roll_call_->pass(
+        step, [self = shared_from_this(), message = std::move(message),
+               done = std::move(done)](bool everyone) { self->post(message, everyone, done); });
+  }
+
+  void begin_step(std::int64_t step) {
+    if (roll_call_ != nullptr) roll_call_->call(step);
+  }
 
   [[nodiscard]] bool matches_by_order() const { return inner_->matches_by_order(); }
-
-  // Whether no message is to be encoded, now or later, nor takes rests with it. One thread at a
-  // time asks.
-  [[nodiscard]] bool spent() {
-    if (!spent_) {
-      spent_ = std::all_of(encodings_.begin(), encodings_.end(),
-                           [](const auto& entry) { return entry.second->spent(); });
-    }
-    return spent_;
-  }
-
-  void carry(Message message, Completion done) {
-    const auto found = encodings_.find(message.name);
-    if (found == encodings_.end()) {
-      hand_over(std::move(message), false, std::move(done));
-      return;
-    }
-    const std::shared_ptr<Encoding>& encoding = found->second;
-    const std::string refusal = refusal_of(message, *encoding, place_);
-    if (!refusal.empty()) {
-      done({Outcome::kInvalid, refusal});
-      return;
-    }
-    if (encoding->take_whole()) {
-      carry_whole(std::move(message), *encoding, std::move(done));
-      return;
-    }
-    BufferPool::Buffer buffer = pool_.take(Exchange::buffer_bytes(*encoding, place_));
-    const auto flight = std::make_shared<Flight>(
-        Flight{std::move(message), encoding, buffer, {*encoding, place_, buffer}, std::move(done)});
-    encoding->encode(static_cast<const float*>(flight->message.input), flight->exchange.message());
-    const bool in_two = encoding->owners() > 1;
-    hand_over(flight->exchange.first(flight->message), in_two,
-              then(flight, in_two ? &Carrier::sum_own : &Carrier::land));
-  }
 
  private:
   struct Flight {
@@ -97,6 +90,46 @@ class EncodedLink::Carrier : public std::enable_shared_from_this<Carrier> {
   };
   using FlightPointer = std::shared_ptr<const Flight>;
   using Step = void (Carrier::*)(const FlightPointer&, const LinkStatus&);
+
+  // Whether no message is to be encoded, now or later, nor takes rests with it. One thread at a
+  // time asks.
+  [[nodiscard]] bool spent() {
+    if (!spent_) {
+      spent_ = std::all_of(encodings_.begin(), encodings_.end(),
+                           [](const auto& entry) { return entry.second->spent(); });
+    }
+    return spent_;
+  }
+
+  void post(Message message, bool everyone, Completion done) {
+    out_.post([self = shared_from_this(), message = std::move(message), everyone,
+               done = std::move(done)] { self->carry(message, everyone, done); });
+  }
+
+  void carry(Message message, bool everyone, Completion done) {
+    const auto found = encodings_.find(message.name);
+    if (found == encodings_.end()) {
+      hand_over(std::move(message), false, std::move(done));
+      return;
+    }
+    const std::shared_ptr<Encoding>& encoding = found->second;
+    const std::string refusal = refusal_of(message, *encoding, place_);
+    if (!refusal.empty()) {
+      done({Outcome::kInvalid, refusal});
+      return;
+    }
+    if (const bool whole = encoding->take_whole(); whole || !everyone) {
+      carry_whole(std::move(message), *encoding, std::move(done));
+      return;
+    }
+    BufferPool::Buffer buffer = pool_.take(Exchange::buffer_bytes(*encoding, place_));
+    const auto flight = std::make_shared<Flight>(
+        Flight{std::move(message), encoding, buffer, {*encoding, place_, buffer}, std::move(done)});
+    encoding->encode(static_cast<const float*>(flight->message.input), flight->exchange.message());
+    const bool in_two = encoding->owners() > 1;
+    hand_over(flight->exchange.first(flight->message), in_two,
+              then(flight, in_two ? &Carrier::sum_own : &Carrier::land));
+  }
 
   [[nodiscard]] bool takes_turns(const Message& message) const {
     return message.in_order || matches_by_order();
@@ -165,25 +198,22 @@ class EncodedLink::Carrier : public std::enable_shared_from_this<Carrier> {
   const float factor_;
   const Encodings encodings_;
   BufferPool pool_;
+  std::shared_ptr<RollCall> roll_call_;  // null: all ranks take part in all steps
   Turnstile turnstile_;
+  SerialWorker out_;
   SerialWorker back_;
   bool spent_ = false;
 };
 
-EncodedLink::EncodedLink(std::shared_ptr<Link> inner, EncodedLinkOptions options,
+EncodedLink::EncodedLink(std::shared_ptr<Link> inner, const EncodedLinkOptions& options,
                          Encodings encodings)
     : carrier_(std::make_shared<Carrier>(std::move(inner), options, std::move(encodings))) {}
 
 void EncodedLink::send(Message message, Completion done) {
-  // Then nothing is left to be done on the way out, and no thread has to be woken for it.
-  if (carrier_->spent() && out_.wait_idle(std::chrono::microseconds(0))) {
-    carrier_->carry(std::move(message), std::move(done));
-    return;
-  }
-  out_.post([carrier = carrier_, message = std::move(message), done = std::move(done)] {
-    carrier->carry(message, done);
-  });
+  carrier_->send(std::move(message), std::move(done));
 }
+
+void EncodedLink::begin_step(std::int64_t step) { carrier_->begin_step(step); }
 
 bool EncodedLink::matches_by_order() const { return carrier_->matches_by_order(); }
 

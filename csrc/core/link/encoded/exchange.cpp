@@ -79,8 +79,10 @@ Message Exchange::first(const Message& message) const {
   }
   if (is_pair()) {
     Message travelling = bytes_for(message, Op::kAllReduce);
+    travelling.dtype = DType::kInt32;
+    travelling.input_elements = bytes_ / bytes_of(DType::kInt32);
     travelling.output = of_other();
-    travelling.output_elements = bytes_;
+    travelling.output_elements = travelling.input_elements;
     return travelling;
   }
   Message travelling = bytes_for(message, Op::kAllGather);
@@ -90,12 +92,10 @@ Message Exchange::first(const Message& message) const {
 
 void Exchange::separate() const {
   if (!is_pair()) return;
-  const std::byte* const own = message();
-  std::byte* const other = of_other();
-  for (std::int64_t i = 0; i < bytes_; ++i) {
-    other[i] = static_cast<std::byte>(static_cast<std::uint8_t>(other[i]) -
-                                      static_cast<std::uint8_t>(own[i]));
-  }
+  const auto* const own = reinterpret_cast<const std::uint32_t*>(message());
+  auto* const other = reinterpret_cast<std::uint32_t*>(of_other());
+  const std::int64_t words = bytes_ / bytes_of(DType::kInt32);
+  for (std::int64_t i = 0; i < words; ++i) other[i] -= own[i];
 }
 
 Message Exchange::second(const Message& message) const {

@@ -1,8 +1,9 @@
 // How encoded bytes travel between ranks: the messages of an exchange, and where their bytes lie in
 // one buffer.
 //
-// Two ranks add up their bytes, modulo 256, and each takes its own off again: an all-reduce moves
-// as much as an exchange of both would, and in Gloo it is the one that sends and receives at once.
+// Two ranks add up their bytes, as 32-bit integers without carry beyond them, and each takes its
+// own off again: an all-reduce moves as much as an exchange of both would, and in Gloo it is the
+// one that sends and receives at once. (MPI may add up single bytes with saturation.)
 //
 // With one owner the buffer has the messages of all ranks, in the order of ranks. With several it
 // has the own message and, behind it, what others sent of the own chunk; then the encoded sums of

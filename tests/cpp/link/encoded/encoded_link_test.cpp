@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "core/link/ordered_link.h"
-#include "meeting.h"
+#include "encoded_job.h"
 
 namespace deft {
 namespace {
@@ -20,53 +20,10 @@ using testing_support::random_values;
 using testing_support::sent;
 using testing_support::wait_for;
 
-constexpr std::size_t kElements = 1000;
-const std::vector<ValueRange> kRaw = {{0, 4}, {500, 3}};
-
-// The links of all ranks, and an encoding of each rank by the name of the message.
-struct Job {
-  Job(std::size_t ranks, const std::vector<std::string>& names, bool owners, bool by_order = false,
-      std::size_t elements = kElements, const std::vector<ValueRange>& raw = kRaw)
-      : meeting(std::make_shared<Meeting>(ranks, by_order)) {
-    const auto size = static_cast<std::int32_t>(ranks);
-    for (std::int32_t rank = 0; rank < size; ++rank) {
-      Encodings of_rank;
-      for (const std::string& name : names) {
-        of_rank[name] =
-            std::make_shared<Encoding>(wire::Format::kInt8, static_cast<std::int64_t>(elements),
-                                       raw, owners ? size : 1, owners ? rank : 0);
-      }
-      encodings.push_back(of_rank);
-      links.push_back(std::make_shared<EncodedLink>(
-          std::make_shared<MeetingLink>(meeting, static_cast<std::size_t>(rank)),
-          EncodedLinkOptions{size, rank, 1.0F / static_cast<float>(size)}, of_rank));
-    }
-  }
-  ~Job() { meeting->end(); }
-
-  // Of all ranks; the values become what arrives.
-  std::vector<LinkStatus> reduce(std::vector<Floats>& values, const std::string& name) {
-    std::vector<std::future<LinkStatus>> answers;
-    for (std::size_t rank = 0; rank < links.size(); ++rank) {
-      answers.push_back(sent(*links[rank], message_on(values[rank], name)));
-    }
-    std::vector<LinkStatus> found;
-    for (auto& answer : answers) found.push_back(wait_for(answer));
-    return found;
-  }
-
-  std::shared_ptr<Meeting> meeting;
-  std::vector<Encodings> encodings;
-  std::vector<std::shared_ptr<EncodedLink>> links;
-};
-
-std::vector<Floats> values_of(std::size_t ranks, unsigned seed, std::size_t elements = kElements) {
-  std::vector<Floats> values;
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    values.push_back(random_values(elements, 100 * seed + static_cast<unsigned>(rank)));
-  }
-  return values;
-}
+using testing_support::Job;
+using testing_support::kElements;
+using testing_support::left_in;
+using testing_support::values_of;
 
 class ExchangeTest : public testing::TestWithParam<std::tuple<std::size_t, bool>> {
  protected:
@@ -131,17 +88,6 @@ TEST_P(ExchangeTest, NothingIsLostButWhatWaitsInRests) {
   }
 }
 
-// All that is left, on any rank, of values and of sums.
-double left_in(const Job& job, const std::string& name) {
-  double left = 0.0;
-  for (const Encodings& of_rank : job.encodings) {
-    for (const auto rests : {of_rank.at(name)->rest(), of_rank.at(name)->sum_rest()}) {
-      for (const float rest : rests) left += std::abs(static_cast<double>(rest));
-    }
-  }
-  return left;
-}
-
 TEST_P(ExchangeTest, AfterAWholeMessageNothingIsLeft) {
   for (const bool by_order : {false, true}) {
     Job job(ranks_, {"m"}, owners_, by_order);
@@ -194,7 +140,7 @@ TEST_P(ExchangeTest, OnlyRanksWithRestsNeedAnEncodingThatIsAlwaysWhole) {
     for (std::size_t rank = 0; rank < ranks_; ++rank) {
       links.push_back(std::make_shared<MeetingLink>(meeting, rank));
     }
-    const EncodedLinkOptions options{static_cast<std::int32_t>(ranks_), 0, 1.0F};
+    const EncodedLinkOptions options{static_cast<std::int32_t>(ranks_), 0, 1.0F, {}};
     links[0] = std::make_shared<EncodedLink>(links[0], options, Encodings{{"m", encoding}});
     for (const float extra : {1.0F, 0.0F, 0.0F}) {
       std::vector<Floats> values(ranks_, Floats(elements, 5.0F));
@@ -271,8 +217,8 @@ TEST_P(ExchangeTest, MessagesInOrderDoNotWaitForEachOther) {
   std::vector<std::shared_ptr<EncodedLink>> links;
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
     auto inner = std::make_shared<OrderedLink>(std::make_shared<MeetingLink>(job.meeting, rank));
-    const EncodedLinkOptions options{static_cast<std::int32_t>(ranks_),
-                                     static_cast<std::int32_t>(rank), 1.0F};
+    const EncodedLinkOptions options{
+        static_cast<std::int32_t>(ranks_), static_cast<std::int32_t>(rank), 1.0F, {}};
     links.push_back(std::make_shared<EncodedLink>(inner, options, job.encodings[rank]));
   }
   std::vector<std::vector<Floats>> values;
@@ -343,7 +289,7 @@ class DirectLink : public Link {
 TEST(EncodedLink, OnceAllIsDeliveredNoThreadStandsBetween) {
   const auto inner = std::make_shared<DirectLink>();
   const auto encoding = Encoding::whole(10, {});
-  EncodedLink link(inner, {1, 0, 1.0F}, {{"m", encoding}});
+  EncodedLink link(inner, {1, 0, 1.0F, {}}, {{"m", encoding}});
   Floats values(10);
   bool direct = false;
   for (int i = 0; i < 1000 && !direct; ++i) {
@@ -371,7 +317,7 @@ TEST(EncodedLink, WhatDoesNotFitItsEncodingIsRefused) {
 
 TEST(EncodedLink, AnEncodingOfOtherRanksIsRefused) {
   Job job(3, {"int8"}, true);
-  const EncodedLinkOptions options{4, 0, 1.0F};
+  const EncodedLinkOptions options{4, 0, 1.0F, {}};
   EncodedLink four(std::make_shared<MeetingLink>(job.meeting, 0), options, job.encodings[0]);
   Floats values(kElements);
   auto answer = sent(four, message_on(values, "int8"));

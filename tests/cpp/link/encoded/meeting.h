@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <future>
 #include <map>
@@ -101,11 +102,16 @@ class Meeting {
     return static_cast<std::size_t>(elements * bytes_of(message.dtype));
   }
 
-  // Modulo 256, into memory that is nobody's input.
-  static void add(char* out, const char* in, std::size_t length, bool first) {
-    for (std::size_t i = 0; i < length; ++i) {
-      const int before = first ? 0 : out[i];
-      out[i] = static_cast<char>(before + in[i]);
+  // Codes, modulo their range, into memory that may be an input.
+  template <typename Code>
+  static void add(const std::vector<Came>& all) {
+    std::vector<Code> sums(static_cast<std::size_t>(all[0].message.input_elements));
+    for (const Came& from : all) {
+      const auto* in = static_cast<const Code*>(from.message.input);
+      for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = static_cast<Code>(sums[i] + in[i]);
+    }
+    for (const Came& into : all) {
+      std::memcpy(into.message.output, sums.data(), sums.size() * sizeof(Code));
     }
   }
 
@@ -132,6 +138,10 @@ class Meeting {
       average(all);
       return;
     }
+    if (first.op == Op::kAllReduce) {
+      first.dtype == DType::kInt32 ? add<std::uint32_t>(all) : add<std::uint8_t>(all);
+      return;
+    }
     for (std::size_t to = 0; to < all.size(); ++to) {
       const Message& into = all[to].message;
       auto* out = static_cast<char*>(into.output);
@@ -144,10 +154,6 @@ class Meeting {
           length = bytes(source, source.to_ranks[to]);
         }
         if (!into.from_ranks.empty() && length != bytes(into, into.from_ranks[from])) std::abort();
-        if (into.op == Op::kAllReduce) {
-          add(out, in, length, from == 0);
-          continue;
-        }
         if (out != in) std::memcpy(out, in, length);
         out += length;
       }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import torch
 
 import deft_horovod.torch as hvd
 from deft_horovod.runtime.extension import native
+from tests.parallel.scripts import launched
 from tests.parallel.scripts.patience import wait_patiently
 from tests.parallel.scripts.reporting import cases_in, run_cases
 from tests.parallel.scripts.runtime.second_link import open_second
@@ -185,7 +185,7 @@ def case_a_rank_in_join() -> None:
 
 
 def main() -> None:
-    size = int(os.environ["HOROVOD_SIZE"])
+    size = launched.size()
     sets = [stock.ProcessSet([0]), stock.ProcessSet(list(range(1, size)))]
     hvd.init(process_sets=sets)
     torch.set_num_threads(1)
