@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests; sets up first: scripts/test.sh [all|unit|browser|cpp|parallel|conformance|faults|cluster|gpu] [options of pytest].
+# Tests; sets up first: scripts/test.sh [all|unit|browser|cpp|parallel|mpi|conformance|faults|cluster|gpu] [options of pytest].
 # Without a suite: some tests of each, for a first look. .ci/run runs all.
 set -euo pipefail
 
@@ -22,7 +22,7 @@ declare -A quick=(
 )
 
 case "$suite" in
-  quick | all | unit | browser | cpp | parallel | conformance | faults | cluster | gpu) ;;
+  quick | all | unit | browser | cpp | parallel | mpi | conformance | faults | cluster | gpu) ;;
   *) sed -n '2,3s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac
 
@@ -66,6 +66,40 @@ run_unit() {
   [ "$suite" != quick ] || but=" and not slow"
   run_pytest unit unit -n "$cores" --dist worksteal -m "not alone$but" "$@"
   run_pytest unit unit-alone -m "alone$but" "$@"
+}
+
+# Rank tests under mpirun, beside a Horovod that is built with MPI. Their own reports are counted.
+run_mpi() {
+  local tests="tests/parallel"
+  if ! command -v mpicxx >/dev/null || ! command -v mpirun >/dev/null; then
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+      say "installing Open MPI"
+      { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+        --no-install-recommends libopenmpi-dev openmpi-bin; } >build/apt.log 2>&1 || tail -n 5 build/apt.log
+    fi
+  fi
+  if ! command -v mpicxx >/dev/null; then
+    say "SKIPPED tests under MPI: apt-get install -y libopenmpi-dev openmpi-bin"
+    echo '<testsuite><testcase name="mpi"><skipped/></testcase></testsuite>' >"$results/mpi.xml"
+    return
+  fi
+  say "Horovod and the extension with MPI, in build/mpi"
+  if ! python -m scripts.horovod.mpi_tree; then
+    broke "there is no Horovod with MPI"
+    return
+  fi
+  (
+    cd build/mpi
+    export PATH="$PWD/.venv/bin:$PATH"
+    pass() { # LAUNCHER FILES...; 1: some failed, and the report counts them
+      say "under $1: ${*:2}"
+      TEST_LAUNCHER=$1 python -m pytest "${@:2}" -n 2 --dist loadfile \
+        --junitxml="$results/mpi-$1.xml" || [ "$?" = 1 ]
+    }
+    pass mpirun "$tests/torch/test_functions.py" "$tests/failures/test_elastic_mpi.py" \
+      "$tests/runtime/test_links.py" &&
+      pass mpi "$tests/runtime/test_formats.py" "$tests/runtime/test_parity.py"
+  ) || broke "the tests under MPI did not run"
 }
 
 have_gtest() { echo '#include <gtest/gtest.h>' | g++ -E -x c++ - >/dev/null 2>&1; }
@@ -133,6 +167,7 @@ wanted() { case "$suite" in quick | all | "$1") ;; *) return 1 ;; esac; }
 if wanted unit; then run_unit "$@"; fi
 if wanted browser; then run_pytest browser browser "$@"; fi
 if wanted cpp; then run_cpp; fi
+if [ "$suite" = all ] || [ "$suite" = mpi ]; then run_mpi; fi
 for ranks in parallel conformance faults; do
   if wanted "$ranks"; then run_ranks "$ranks" "$@"; fi
 done

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import horovod.torch as stock_torch
 from horovod.common.elastic import run_fn
 from horovod.torch import elastic as stock
 from horovod.torch.elastic import ElasticSampler
 from horovod.torch.elastic.state import TorchState as StockTorchState
 
+from deft_horovod.config import Config
+from deft_horovod.errors import NotSupportedError, explain
 from deft_horovod.runtime.wrapper import DistributedOptimizer
 from deft_horovod.torch.functions import broadcast_optimizer_state, init, shutdown
 
@@ -38,6 +41,16 @@ def __getattr__(name: str) -> Any:
 
 
 def _reset() -> None:
+    if stock_torch.mpi_enabled():
+        raise NotSupportedError(
+            explain(
+                "elastic training cannot go on under MPI",
+                rank=Config.launched_rank(),
+                observed="an error of Horovod, or other hosts, in a job that MPI has started",
+                expected="a job of horovodrun with Gloo: MPI cannot begin anew within a process",
+                action="start it with horovodrun --gloo --min-np N --host-discovery-script FILE",
+            )
+        )
     shutdown()
     init()
 

@@ -60,6 +60,8 @@ class Job:
         for rank, cases in enumerate(self.result.results):
             outcome = (cases or {}).get(case, {"error": "was not reached", "value": None})
             values.append(outcome["value"])
+            if "skipped" in outcome:
+                pytest.skip(outcome["skipped"])
             if outcome["error"]:
                 failures.append(f"rank {rank}: {outcome['error']}")
         if failures:

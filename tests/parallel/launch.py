@@ -29,6 +29,15 @@ SCRIPTS: Final = Path(__file__).parent / "scripts"
 _MARK: Final = "PARALLEL_TEST_JOB"
 _LINE: Final = re.compile(r"^\[(?:1,)?(\d+)\]<(?:stdout|stderr)>:(.*)$")
 _SHOWN_CHARACTERS: Final = 6000
+# How ranks are started; the suites run as well under any of them (docs/guide/launchers.md).
+LAUNCHERS: Final = {
+    "gloo": ("horovodrun", "--gloo"),
+    "mpi": ("horovodrun", "--mpi"),
+    "mpirun": (
+        *("mpirun", "--allow-run-as-root", "--oversubscribe", "--tag-output"),
+        *("--bind-to", "none", "--map-by", "slot"),
+    ),
+}
 
 
 class JobHungError(AssertionError):
@@ -68,7 +77,8 @@ def run_ranks(
     launcher: Sequence[str] = (),
     interpreter: Sequence[str] = (),
 ) -> Result:
-    """Runs ``horovodrun -np NP LAUNCHER python INTERPRETER script args``.
+    """Runs ``horovodrun -np NP LAUNCHER python INTERPRETER script args``, or what TEST_LAUNCHER
+    names instead of horovodrun.
 
     horovodrun reads its own options by prefix up to the program's name, so what a rank program has
     to know goes into `options`: any JSON, read with ``reporting.options()``. A script that is only
@@ -80,7 +90,10 @@ def run_ranks(
     path = Path(script) if Path(script).is_absolute() else SCRIPTS / script
     mark = uuid.uuid4().hex
     with tempfile.TemporaryDirectory(prefix="parallel-") as folder:
-        command = [str(Path(sys.executable).with_name("horovodrun")), "-np", str(np), *launcher]
+        program, *words = LAUNCHERS[os.environ.get("TEST_LAUNCHER", "gloo")]
+        beside = Path(sys.executable).with_name(program)
+        command = [str(beside) if beside.exists() else program, *words]
+        command += ["-np", str(np), *launcher]
         command += [sys.executable, *interpreter, str(path), *args]
         started_s = time.monotonic()
         status, output, hung = _run(
@@ -102,6 +115,7 @@ def _environment(
     path = os.pathsep.join(filter(None, [str(ROOT), kept.get("PYTHONPATH", "")]))
     return kept | {
         "OMP_NUM_THREADS": "1",
+        "OMPI_MCA_mpi_yield_when_idle": "1",  # else ranks that wait keep the cores from the others
         "PYTHONUNBUFFERED": "1",
         "PYTHONFAULTHANDLER": "1",
         "PYTHONPATH": path,

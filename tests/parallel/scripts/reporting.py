@@ -11,6 +11,9 @@ import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from unittest import SkipTest
+
+from tests.parallel.scripts import launched
 
 Case = Callable[[], Any]
 
@@ -29,7 +32,7 @@ def chosen(cases: Mapping[str, Case]) -> dict[str, Case]:
 def report(result: Any) -> None:
     """Leaves this rank's result for the test; the last one counts, and it is whole or absent."""
     folder = Path(os.environ["PARALLEL_RESULTS"])
-    path = folder / f"rank.{os.environ['HOROVOD_RANK']}.json"
+    path = folder / f"rank.{launched.rank()}.json"
     temporary = path.with_suffix(f".{os.getpid()}.tmp")
     temporary.write_text(json.dumps(result))
     temporary.replace(path)
@@ -67,6 +70,8 @@ def run_cases(cases: Mapping[str, Case]) -> None:
         report({**done, name: {"error": "did not end", "value": None}})
         try:
             done[name] = {"error": None, "value": case()}
+        except SkipTest as reason:
+            done[name] = {"error": None, "value": None, "skipped": str(reason)}
         except Exception:  # noqa: BLE001  (whatever it is, the test shows it)
             done[name] = {"error": traceback.format_exc(), "value": None}
         report(done)

@@ -15,11 +15,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.parallel.scripts import launched
 from tests.parallel.scripts.reporting import report
 
 
 def _reported() -> Any:
-    path = Path(os.environ["PARALLEL_RESULTS"]) / f"rank.{os.environ['HOROVOD_RANK']}.json"
+    path = Path(os.environ["PARALLEL_RESULTS"]) / f"rank.{launched.rank()}.json"
     return json.loads(path.read_text()) if path.is_file() else None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,6 +11,7 @@ import torch
 
 import deft_horovod.torch as hvd
 from deft_horovod.runtime.extension import native
+from tests.parallel.scripts import launched
 from tests.parallel.scripts.patience import wait_patiently
 from tests.parallel.scripts.reporting import cases_in, run_cases
 
@@ -243,7 +243,7 @@ def case_memory_outlives_the_sender() -> None:
 
 
 def main() -> None:
-    size = int(os.environ["HOROVOD_SIZE"])
+    size = launched.size()
     ranks = {2: [[0], [1]], 3: [[0, 2], [1]]}[size]
     sets = [stock.ProcessSet(some) for some in ranks]
     hvd.init(process_sets=sets)

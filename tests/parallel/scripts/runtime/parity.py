@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from typing import Any
 
 import horovod.torch as stock
@@ -11,6 +10,7 @@ import torch
 from torch import nn
 
 import deft_horovod.torch as hvd
+from tests.parallel.scripts import launched
 from tests.parallel.scripts.parity_cases import PROFILED_STEPS, RIVALS, STEPS, Case, cases_at
 from tests.parallel.scripts.patience import wait_patiently
 from tests.parallel.scripts.reporting import run_cases
@@ -148,7 +148,7 @@ def train(case: Case, number: int, sets: dict[str, list[Any]]) -> dict[str, Any]
 
 
 def main() -> None:
-    np = int(os.environ["HOROVOD_SIZE"])
+    np = launched.size()
     sets = process_sets(np)
     hvd.init(process_sets=[s for group in sets.values() for s in group])
     torch.set_num_threads(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,6 +16,7 @@ from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.links import second_link
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.reduce.planned import open_link
+from tests.parallel.scripts import launched
 from tests.parallel.scripts.failures.failing import caught
 from tests.parallel.scripts.patience import wait_patiently
 from tests.parallel.scripts.reporting import cases_in, chosen, run_cases
@@ -308,7 +308,7 @@ def case_a_rank_that_never_opens_it() -> None:
 
 
 def main() -> None:
-    pairs = {2: [[0], [1]], 4: [[0, 2], [1, 3]]}[int(os.environ["HOROVOD_SIZE"])]
+    pairs = {2: [[0], [1]], 4: [[0, 2], [1, 3]]}[launched.size()]
     sets = [stock.ProcessSet(ranks) for ranks in pairs]
     hvd.init(process_sets=sets)
     torch.set_num_threads(1)
