@@ -70,7 +70,7 @@ run_unit() {
 
 # Rank tests under mpirun, beside a Horovod that is built with MPI. Their own reports are counted.
 run_mpi() {
-  local tests="tests/parallel"
+  local parallel="tests/parallel"
   if ! command -v mpicxx >/dev/null || ! command -v mpirun >/dev/null; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
       say "installing Open MPI"
@@ -96,9 +96,9 @@ run_mpi() {
       TEST_LAUNCHER=$1 python -m pytest "${@:2}" -n 2 --dist loadfile \
         --junitxml="$results/mpi-$1.xml" || [ "$?" = 1 ]
     }
-    pass mpirun "$tests/torch/test_functions.py" "$tests/failures/test_elastic_mpi.py" \
-      "$tests/runtime/test_links.py" &&
-      pass mpi "$tests/runtime/test_formats.py" "$tests/runtime/test_parity.py"
+    pass mpirun "$parallel/torch/test_functions.py" "$parallel/failures/test_elastic_mpi.py" \
+      "$parallel/runtime/test_links.py" &&
+      pass mpi "$parallel/runtime/test_formats.py" "$parallel/runtime/test_parity.py"
   ) || broke "the tests under MPI did not run"
 }
 

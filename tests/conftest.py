@@ -8,6 +8,7 @@ PER_TEST = {
     "test_elastic.py",
     "test_exit.py",
     "test_killed_peer.py",
+    "test_libraries.py",
     "test_profiled_script.py",
     "test_second_link_failures.py",
 }

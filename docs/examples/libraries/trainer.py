@@ -1,0 +1,91 @@
+"""The Trainer of transformers with Horovod: two lines make the optimizer, and one callback clips.
+
+horovodrun -np 2 python docs/examples/libraries/trainer.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import pydoc_data.topics
+import tempfile
+from typing import Any
+
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainerCallback, TrainingArguments
+
+import deft_horovod.torch as hvd
+
+LENGTH, BATCH = 32, 4
+
+
+class ClipAverages(TrainerCallback):
+    """Clips what all ranks have averaged. `max_grad_norm` would clip each rank's own gradients."""
+
+    def __init__(self, optimizer: Any, max_norm: float) -> None:
+        self._optimizer, self._max_norm = optimizer, max_norm
+        self._step = contextlib.ExitStack()
+
+    def on_pre_optimizer_step(self, *_: Any, model: Any, **__: Any) -> None:
+        self._optimizer.synchronize()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), self._max_norm)
+        self._step.enter_context(self._optimizer.skip_synchronize())
+
+    def on_optimizer_step(self, *_: Any, **__: Any) -> None:
+        self._step.close()
+
+
+def texts() -> list[dict[str, torch.Tensor]]:
+    """This rank's share of what Python's help() says, as bytes."""
+    data = torch.tensor(list("".join(pydoc_data.topics.topics.values()).encode()))
+    pieces = data[: len(data) // LENGTH * LENGTH].view(-1, LENGTH)[hvd.rank() :: hvd.size()]
+    return [{"input_ids": piece, "labels": piece} for piece in pieces]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--steps", type=int, default=12)
+    options = parser.parse_args()
+    hvd.init()
+    torch.manual_seed(0)
+    size = {"n_embd": 64, "n_layer": 2, "n_head": 2, "vocab_size": 256, "n_positions": LENGTH}
+    model = GPT2LMHeadModel(GPT2Config(**size, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0))
+    # Only rank 0 leaves anything behind.
+    first = hvd.rank() == 0
+    arguments = TrainingArguments(
+        output_dir=tempfile.mkdtemp(prefix="trainer-"),
+        max_steps=options.steps,
+        per_device_train_batch_size=BATCH,
+        gradient_accumulation_steps=2,
+        max_grad_norm=0.0,  # the callback clips
+        logging_steps=4 if first else options.steps + 1,
+        save_strategy="steps" if first else "no",
+        save_steps=options.steps,
+        report_to="none",
+        use_cpu=True,
+        disable_tqdm=True,
+    )
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    optimizer = hvd.DistributedOptimizer(
+        optimizer,
+        named_parameters=model.named_parameters(),
+        backward_passes_per_step=arguments.gradient_accumulation_steps,
+    )
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+    scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.8, options.steps)
+    trainer = Trainer(
+        model,
+        arguments,
+        train_dataset=texts(),
+        optimizers=(optimizer, scheduler),
+        callbacks=[ClipAverages(optimizer, 1.0)],
+    )
+    trainer.train()
+    if first:
+        bits = b"".join(p.detach().numpy().tobytes() for p in model.parameters())
+        print("trained", trainer.state.global_step, "steps,", hashlib.sha256(bits).hexdigest()[:16])
+
+
+if __name__ == "__main__":
+    main()
