@@ -1,4 +1,4 @@
-"""Builds deft_horovod._C against the torch and the Horovod that are installed.
+"""Builds deft_horovod._C against the torch that is installed, and the Horovod if there is one.
 
 Everything declarative is in pyproject.toml. The extension must be compiled with the macros that the
 installed Horovod was compiled with (its class layouts depend on them), so they are read from it.
@@ -104,8 +104,14 @@ def check_environment() -> None:
         stop(f"torch is {torch_version}; expected 2.11 or newer.", "Run: pip install 'torch>=2.11'")
     horovod_version = installed_version("horovod")
     if horovod_version is None:
-        stop(f"Horovod is not installed for {sys.executable}.", install_horovod_command())
-    if horovod_version.split("+")[0] != HOROVOD_VERSION:
+        print(
+            f"deft_horovod: Horovod is not installed for {sys.executable}, so this build is for "
+            f"jobs of torchrun only (deft_horovod.distributed). For Horovod's, install that first. "
+            f"{install_horovod_command()}",
+            file=sys.stderr,
+            flush=True,
+        )
+    elif horovod_version.split("+")[0] != HOROVOD_VERSION:
         stop(
             f"Horovod is {horovod_version}; expected {HOROVOD_VERSION}.",
             install_horovod_command("--force"),
@@ -219,13 +225,13 @@ def run_nvcc(stamp: Path, command: list[str]) -> str:
     return ""
 
 
-def cuda_parts(build: HorovodBuild, folder: Path) -> dict[str, list[str]]:
+def cuda_parts(build: HorovodBuild | None, folder: Path) -> dict[str, list[str]]:
     """Sources, objects, link arguments and include folders of the device layer."""
     nvcc = find_nvcc()
     includes: list[str] = []
     sources = sorted((ROOT / "csrc" / "cuda").rglob("*.cpp"))
     host = relative([path for path in sources if not path.stem.endswith("_stub")])
-    if build.cuda:
+    if build is not None and build.cuda:
         if nvcc is None:
             stop(
                 "the installed Horovod has CUDA, and its headers need the CUDA toolkit's.",
@@ -272,11 +278,25 @@ def listed_sources(folder: str) -> list[Path]:
     return [below / line for line in lines if line and line[0] != "#"]
 
 
-def host_sources() -> list[str]:
+def host_sources(*, with_horovod: bool) -> list[str]:
     listed = [*listed_sources("core"), *listed_sources("wire")]
-    folders = ("horovod", "torch", "bindings")
+    folders = ("horovod", "torch", "bindings") if with_horovod else ("torch", "bindings")
     found = (p for name in folders for p in sorted((ROOT / "csrc" / name).rglob("*.cpp")))
-    return relative([*listed, *found])
+    other = "horovod_stub.cpp" if with_horovod else "horovod_py.cpp"
+    return relative([*listed, *(path for path in found if path.name != other)])
+
+
+def horovod_headers() -> Path:
+    try:
+        return Path(ensure_source(HOROVOD_VERSION))
+    except SourceError as error:
+        stop(f"Horovod's headers are needed.\n{error}", "")
+
+
+def installed_horovod(torch_version: str) -> HorovodBuild | None:
+    if installed_version("horovod") is None:
+        return None
+    return probe_horovod(horovod_library(torch_version))
 
 
 def make_extension(build_temp: Path) -> Any:
@@ -284,14 +304,10 @@ def make_extension(build_temp: Path) -> Any:
     from torch.utils.cpp_extension import CppExtension, include_paths
 
     torch_version = str(torch.__version__)
-    build = probe_horovod(horovod_library(torch_version))
-    try:
-        headers = ensure_source(HOROVOD_VERSION)
-    except SourceError as error:
-        stop(f"Horovod's headers are needed.\n{error}", "")
+    build = installed_horovod(torch_version)
     cuda = cuda_parts(build, build_temp / "cuda")
-    system = [str(headers), *include_paths(), sysconfig.get_paths()["include"]]
-    system += cuda["includes"] + mpi_includes(build)
+    system = [*include_paths(), sysconfig.get_paths()["include"], *cuda["includes"]]
+    system += [str(horovod_headers()), *mpi_includes(build)] if build is not None else []
     # Horovod's interface returns const scalars by value, and whoever overrides it must do so too.
     flags = ["-O3", "-g0", "-Wall", "-Wextra", "-Wno-ignored-qualifiers", "-fvisibility=hidden"]
     flags.append("-std=c++20")  # torch 2.11 would compile it as C++17
@@ -300,11 +316,12 @@ def make_extension(build_temp: Path) -> Any:
     # -isystem of a folder overrides torch's -I of it: no warnings from headers of others.
     flags += [word for folder in system for word in ("-isystem", folder)]
     versions = [("DEFT_HOROVOD_VERSION", HOROVOD_VERSION), ("DEFT_TORCH_VERSION", torch_version)]
+    macros = build.macros() if build is not None else []
     return CppExtension(
         "deft_horovod._C",
-        host_sources() + cuda["sources"],
+        host_sources(with_horovod=build is not None) + cuda["sources"],
         include_dirs=[str(build_temp / "precompiled"), str(ROOT / "csrc")],
-        define_macros=build.macros() + [(name, f'"{value}"') for name, value in versions],
+        define_macros=macros + [(name, f'"{value}"') for name, value in versions],
         extra_compile_args={"cxx": flags},
         extra_objects=cuda["objects"],
         extra_link_args=["-Wl,--strip-debug", *cuda["link"]],

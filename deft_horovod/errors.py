@@ -2,7 +2,8 @@
 
 Every error is a :class:`DeftError` and, beside it, the built-in error that a caller would expect,
 so that both ``except DeftError`` and ``except ValueError`` do what they say. Failures of Horovod
-itself (a peer died, a shutdown) are not wrapped: they surface as Horovod's own exceptions.
+itself (a peer died, a shutdown) are not wrapped: they surface as Horovod's own exceptions, or as
+``torch.distributed.DistBackendError``.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@
 
 namespace deft {
 
+void bind_abi_fact(const pybind11::module_& module);
 void bind_plan(const pybind11::module_& module);
 void bind_executor(const pybind11::module_& module);
 void bind_link(const pybind11::module_& module);

@@ -78,6 +78,7 @@ void bind_collector(const py::module_& module) {
           },
           py::arg("session"), py::arg("places"))
       .def("all_train", &Collector::all_train)
+      .def("set_adding", &Collector::set_adding, py::arg("adding"))
       .def("set_passes_per_step", &Collector::set_passes_per_step)
       .def("any", &Collector::any)
       .def("complete", &Collector::complete)

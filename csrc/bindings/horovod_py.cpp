@@ -26,11 +26,6 @@ std::shared_ptr<OrderedLink> make_horovod_link(std::int32_t process_set_id, bool
 }  // namespace
 
 void bind_horovod(py::module_& module) {
-  py::class_<AbiFact>(module, "AbiFact")
-      .def_readonly("what", &AbiFact::what)
-      .def_readonly("compiled", &AbiFact::compiled)
-      .def_readonly("loaded", &AbiFact::loaded)
-      .def_property_readonly("matches", &AbiFact::matches);
   module.def("abi_facts", &abi_facts, py::arg("horovod_version"), py::arg("torch_version"));
   // Without the GIL: Horovod may hold the lock that this takes while it waits for the GIL.
   module.def("horovod_has_ended", &horovod_has_ended, py::call_guard<py::gil_scoped_release>());

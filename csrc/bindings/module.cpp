@@ -2,6 +2,7 @@
 
 PYBIND11_MODULE(_C, module) {
   module.doc() = "The C++ half of deft_horovod: executor, links, gradient hooks.";
+  deft::bind_abi_fact(module);
   deft::bind_plan(module);
   deft::bind_executor(module);
   deft::bind_link(module);

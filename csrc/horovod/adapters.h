@@ -2,17 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <utility>
 
+#include "core/link/allocator.h"
 #include "core/link/link.h"
 #include "horovod/common/common.h"
 
 namespace deft {
-
-// Memory of a device (-1: host) that lives as long as the returned pointer.
-using Allocator = std::function<std::shared_ptr<void>(std::int64_t bytes, std::int32_t device)>;
 
 [[nodiscard]] horovod::common::DataType to_horovod(DType dtype);
 [[nodiscard]] std::int64_t bytes_of(horovod::common::DataType dtype);

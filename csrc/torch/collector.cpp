@@ -80,6 +80,11 @@ void Collector::set_passes_per_step(std::int64_t passes) {
   passes_left_.assign(parameters_.size(), passes);
 }
 
+void Collector::set_adding(bool adding) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  adding_ = adding;
+}
+
 bool Collector::any() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return first_us_ >= 0;
@@ -132,7 +137,7 @@ void Collector::on_hook(std::size_t index) {
   std::shared_ptr<GradientSink> sink;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    TORCH_CHECK(passes_left_[index] > 0, "the gradient of ", names_[index],
+    TORCH_CHECK(adding_ || passes_left_[index] > 0, "the gradient of ", names_[index],
                 " was computed more than backward_passes_per_step = ", passes_per_step_,
                 " times before step(). Call step() after every ", passes_per_step_,
                 " backward passes, or pass the number that you accumulate as "
@@ -142,7 +147,7 @@ void Collector::on_hook(std::size_t index) {
       first_us_ = now;
     }
     last_us_ = now;
-    if (--passes_left_[index] > 0) {
+    if (adding_ || --passes_left_[index] > 0) {
       return;
     }
     complete_ = true;

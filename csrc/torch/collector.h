@@ -47,6 +47,8 @@ class Collector : public std::enable_shared_from_this<Collector> {
   // `places[i]` is the sink's index of parameter i, -1 where it takes no gradient of it.
   void set_sink(std::shared_ptr<GradientSink> sink, std::vector<std::int64_t> places);
   void set_passes_per_step(std::int64_t passes);
+  // From now on backward passes only add to gradients, and are not counted; or are, again.
+  void set_adding(bool adding);
 
   [[nodiscard]] bool any() const;        // a gradient came since the last reset
   [[nodiscard]] bool complete() const;   // some parameter has had all its passes
@@ -83,6 +85,7 @@ class Collector : public std::enable_shared_from_this<Collector> {
   std::int64_t first_us_ = -1;
   std::int64_t last_us_ = -1;
   bool complete_ = false;
+  bool adding_ = false;
 };
 
 }  // namespace deft

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import horovod.torch as stock
 import torch
 
 from deft_horovod.config import Config
 from deft_horovod.doctor.machine import Checkup, this_machine, traffic
+from deft_horovod.peers import stock
 from deft_horovod.profile import LinkProfile
 from deft_horovod.runtime.links.links import Links
 from deft_horovod.runtime.links.message_stream import Allowance

@@ -11,10 +11,10 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Final
 
-import horovod.torch as stock
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
+from deft_horovod.peers import stock
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.job_request import JobRequest

@@ -12,28 +12,27 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import horovod.torch as stock
 import torch
 
+from deft_horovod.peers import stock
 from deft_horovod.plan.formats import is_encoded
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.decide.control import Control
 from deft_horovod.runtime.decide.planning import Assignment, assign, job_facts
-from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.installer import Installer
 from deft_horovod.runtime.measure.observer import Observer
 from deft_horovod.runtime.measure.step_clock import StepClock
 from deft_horovod.runtime.process import Process
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
+from deft_horovod.runtime.ranks.waits import horovod_has_ended
 from deft_horovod.runtime.reduce import updates
 from deft_horovod.runtime.reduce.encoded import require_between_steps
 from deft_horovod.runtime.reduce.in_flight import InFlight, agreed_members
 from deft_horovod.runtime.reduce.installed import Installed
 from deft_horovod.runtime.reduce.loss_scale import LossScales
 from deft_horovod.runtime.reduce.planned import PlannedReducer
-from deft_horovod.runtime.reduce.stock import StockReducer
 from deft_horovod.runtime.stats import step_stats
 
 
@@ -114,6 +113,11 @@ class Engine:
         self.passes_per_step = passes
         self._observer.collector.set_passes_per_step(passes)
         self._installed.set_passes_per_step(passes)
+
+    def set_adding(self, *, adding: bool) -> None:
+        """Backward passes only add to gradients, or count."""
+        self._observer.collector.set_adding(adding)
+        self._installed.set_adding(adding=adding)
 
     def synchronize(self, hold_gated: bool) -> None:
         """Ends the step: what is due is in ``p.grad``, but for what may wait for its gate."""
@@ -239,7 +243,7 @@ class Engine:
     def recover(self) -> None:
         """Other parameters are about to be loaded: nothing from before may reach them."""
         self._unapplied = False
-        failed = native.horovod_has_ended() or self._installed.failed
+        failed = horovod_has_ended() or self._installed.failed
         if not failed:
             try:
                 self.open_gates()
@@ -295,15 +299,13 @@ class Engine:
         """What has to be equal on all ranks before anything travels."""
         return job_facts(self.brief, self._inner, self._members(), self.passes_per_step)
 
-    # --- reducing ----------------------------------------------------------------------------
+    # --- reducing without a plan, and planning ------------------------------------------------
     def _reduce_now(self, members: Sequence[NamedParameter]) -> None:
         """Without a plan: Horovod's own calls, all at once."""
         if members:
             prefix = f"deft.{'x' if self.number is None else self.number}.now"
-            deadline_s = self.brief.config.deadline_s
-            StockReducer(members, self.brief.reduction, prefix, deadline_s).finish()
+            self._installer.stock_reducer(members, prefix).finish()
 
-    # --- planning ----------------------------------------------------------------------------
     def _observe(self) -> Observer:
         watch = self.brief.watches_forward
         return Observer(self._members(), self.passes_per_step, watch_forward=watch)

@@ -10,11 +10,10 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
-import horovod
-import horovod.torch  # loads Horovod's library for all, which is where our symbols resolve
 import torch
 
 from deft_horovod.errors import BuildMismatchError, explain
+from deft_horovod.peers import HOROVOD_VERSION, OVER_TORCH
 
 if TYPE_CHECKING:
     from deft_horovod import _C as native
@@ -54,6 +53,19 @@ def require_match(facts: Sequence[Fact]) -> None:
         )
 
 
+def require_horovod_link(extension: object) -> None:
+    """Refuses to train over Horovod with an extension that was built without it."""
+    if not hasattr(extension, "HorovodLink"):
+        raise BuildMismatchError(
+            explain(
+                "deft_horovod was compiled without Horovod",
+                observed=f"Horovod {HOROVOD_VERSION} has been installed since",
+                expected="Horovod at the time of the build",
+                action=REBUILD,
+            )
+        )
+
+
 def import_extension(importer: Callable[[str], object] = importlib.import_module) -> object:
     """Imports ``deft_horovod._C``; an undefined symbol means a build for something else."""
     try:
@@ -63,7 +75,7 @@ def import_extension(importer: Callable[[str], object] = importlib.import_module
             explain(
                 "the compiled extension deft_horovod._C does not load",
                 observed=error,
-                expected=f"one compiled for Horovod {horovod.__version__} "
+                expected=f"one compiled for Horovod {HOROVOD_VERSION or '(none)'} "
                 f"and torch {torch.__version__}",
                 action=REBUILD,
             )
@@ -72,4 +84,6 @@ def import_extension(importer: Callable[[str], object] = importlib.import_module
 
 if not TYPE_CHECKING:
     native = import_extension()
-    require_match(native.abi_facts(horovod.__version__, torch.__version__))
+    require_match(native.abi_facts(HOROVOD_VERSION, torch.__version__))
+    if not OVER_TORCH:
+        require_horovod_link(native)

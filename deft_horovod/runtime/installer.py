@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import torch
 
+from deft_horovod.peers import OVER_TORCH
+from deft_horovod.profile import HOROVOD_LINK
 from deft_horovod.runtime.correct.correction import correction_of, possible
 from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.decide.control import Control
@@ -76,9 +78,19 @@ class Installer:
         """For those that no plan carries."""
         if not members:
             return None
-        deadline_s, groups = self.brief.config.deadline_s, self.brief.groups.of(members)
-        prefix = f"deft.{number}.stock"
-        reducer = StockReducer(
-            members, self.brief.reduction, prefix, deadline_s, groups, self.rests
-        )
+        groups = self.brief.groups.of(members)
+        reducer = self.stock_reducer(members, f"deft.{number}.stock", groups, self.rests)
         return StockHooks(reducer, passes_per_step)
+
+    def stock_reducer(
+        self,
+        members: Sequence[NamedParameter],
+        prefix: str,
+        groups: Sequence[Sequence[int]] = (),
+        rests: Rests | None = None,
+    ) -> StockReducer:
+        """For one step or for many; see :class:`StockReducer`."""
+        brief = self.brief
+        link = self.control.links.opened[HOROVOD_LINK] if OVER_TORCH else None
+        deadline_s = brief.config.deadline_s
+        return StockReducer(members, brief.reduction, prefix, deadline_s, groups, rests, link)

@@ -19,9 +19,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-import horovod.torch as stock
-
 from deft_horovod.config import Config
+from deft_horovod.peers import stock
 from deft_horovod.runtime.job_request import JobRequest
 from deft_horovod.runtime.metrics.recorder import Recorder, recorder_to
 from deft_horovod.runtime.ranks.agreement import Agreement, largest

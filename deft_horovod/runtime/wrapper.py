@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import horovod.torch as stock
 import torch
 from typing_extensions import Self
 
 from deft_horovod.errors import DeftError, NotSupportedError, explain
+from deft_horovod.peers import stock
 from deft_horovod.plan import Plan
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.decide.brief import Brief
@@ -226,6 +226,22 @@ class DistributedOptimizer(torch.optim.Optimizer):
             yield
         finally:
             self._should_synchronize = True
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Backward passes inside only add to ``p.grad``; the sums travel in the next one outside.
+
+        It counts beside ``backward_passes_per_step``, which may stay 1.
+        """
+        self._count_passes(False)
+        try:
+            yield
+        finally:
+            self._count_passes(True)
+
+    def _count_passes(self, count: bool) -> None:
+        if self._engine is not None:
+            self._engine.set_adding(adding=not count)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Averages what is not averaged yet and lets the user's optimizer update."""

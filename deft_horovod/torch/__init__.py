@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import horovod.torch as _stock
+from deft_horovod.errors import ConfigError, explain
+from deft_horovod.peers import OVER_TORCH
+from deft_horovod.peers import stock as _stock
+
+if OVER_TORCH:
+    raise ConfigError(
+        explain(
+            "deft_horovod.torch was imported after deft_horovod.distributed",
+            expected="one of them: a process trains over Horovod or over torch.distributed",
+            action="remove the other import",
+        )
+    )
 
 from deft_horovod.runtime.wrapper import DistributedOptimizer as OptimizerType
 from deft_horovod.torch import elastic as elastic

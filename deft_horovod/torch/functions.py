@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import horovod.torch as stock
 import torch
 
+from deft_horovod.peers import stock
 from deft_horovod.runtime.process import this_process
 from deft_horovod.runtime.reduce.updates import options_of, update_only
 from deft_horovod.runtime.wrapper import DistributedOptimizer

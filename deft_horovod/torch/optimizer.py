@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
-import horovod.torch as stock
 import torch
 
-from deft_horovod import policies
 from deft_horovod.config import Config
 from deft_horovod.errors import NotSupportedError, explain
+from deft_horovod.peers import stock
 from deft_horovod.runtime import wrapper
-from deft_horovod.runtime.decide.brief import Brief
-from deft_horovod.runtime.job_request import Purpose
-from deft_horovod.runtime.process import this_process
+from deft_horovod.runtime.decide.first_brief import first_brief
 from deft_horovod.runtime.ranks.groups import Groups
 from deft_horovod.runtime.ranks.named_parameters import members_of
 from deft_horovod.runtime.ranks.reduction import Reduction
-from deft_horovod.runtime.reduce.coupling import is_partial, require_partial
 from deft_horovod.torch.surface import with_our_surface
-
-_LOG: Final = logging.getLogger("deft_horovod")
 
 
 def DistributedOptimizer(  # noqa: N802  # rule: stock signature
@@ -73,7 +66,7 @@ def DistributedOptimizer(  # noqa: N802  # rule: stock signature
     members = members_of(optimizer.param_groups, arguments["named_parameters"])
     _require_init()  # as Horovod, after what is wrong with the arguments
     reduction = Reduction(op, compression, gradient_predivide_factor, sparse_as_dense, process_set)
-    brief = _brief(settings, reduction, Groups.parse(groups), optimizer)
+    brief = first_brief(settings, reduction, Groups.parse(groups), optimizer)
     adasum = op == stock.Adasum
     if adasum and stock.size() > 1:
         # Adasum reduces updates, not gradients: Horovod's optimizer does all of it.
@@ -87,46 +80,6 @@ def DistributedOptimizer(  # noqa: N802  # rule: stock signature
 def _stock_optimizer(optimizer: torch.optim.Optimizer, **arguments: Any) -> torch.optim.Optimizer:
     made: torch.optim.Optimizer = stock.DistributedOptimizer(optimizer, **arguments)
     return made
-
-
-def _brief(
-    settings: Config, reduction: Reduction, groups: Groups, optimizer: torch.optim.Optimizer
-) -> Brief:
-    """`auto` tries what cannot keep groups together, and updates parameters one by one; where that
-    is asked for, or not possible, it means the policy that can."""
-    request = this_process().job_request
-    purpose: Purpose = "train"
-    if request is not None:
-        settings, purpose = request.over_config(settings), request.purpose
-    if purpose == "profile":
-        return Brief(policies.get("stock"), settings, reduction, groups, purpose)
-    name = settings.policy
-    if name == "auto" and groups.given:
-        name = "bucket"
-    if name == "auto" and not is_partial(optimizer):
-        name = "bucket"
-        if stock.rank() == 0:
-            _LOG.warning(
-                "deft_horovod: %s does not treat each parameter on its own, so nothing is gated or "
-                "late: policy 'bucket'",
-                type(optimizer).__name__,
-            )
-    brief = Brief(policies.get(name), settings, reduction, groups, purpose)
-    _check_policy(brief, optimizer)
-    return brief
-
-
-def _check_policy(brief: Brief, optimizer: torch.optim.Optimizer) -> None:
-    if brief.groups.given and not brief.policy.supports_groups:
-        raise NotSupportedError(
-            explain(
-                f"policy '{brief.policy.name}' does not keep groups of gradients together",
-                observed="groups or num_groups was given",
-                action="use policy 'bucket' or 'stock', or no groups",
-            )
-        )
-    if brief.policy.gates or brief.policy.measures or brief.config.plan_file:
-        require_partial(optimizer, brief.policy.name)
 
 
 def _require_init() -> None:

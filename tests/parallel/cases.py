@@ -90,13 +90,18 @@ def run_program(
     return Job(result, trouble)
 
 
-def case_tests(program: str, nps: Sequence[int] = (2,), limit_s: int = 240) -> Callable[..., None]:
+def case_tests(
+    program: str,
+    nps: Sequence[int] = (2,),
+    limit_s: int = 240,
+    env: Mapping[str, str] | None = None,
+) -> Callable[..., None]:
     """The test of every case of a program: ``test_case = case_tests("program.py")``. Each number of
     ranks is one job; with several, it is a parameter too."""
 
     @functools.cache
     def job(np: int) -> Job:
-        return run_program(program, np, timeout_s=limit_s)
+        return run_program(program, np, timeout_s=limit_s, env=env)
 
     def test_case(np: int, case: str) -> None:
         job(np).values(case)

@@ -29,14 +29,16 @@ SCRIPTS: Final = Path(__file__).parent / "scripts"
 _MARK: Final = "PARALLEL_TEST_JOB"
 _LINE: Final = re.compile(r"^\[(?:1,)?(\d+)\]<(?:stdout|stderr)>:(.*)$")
 _SHOWN_CHARACTERS: Final = 6000
-# How ranks are started; the suites run as well under any of them (docs/guide/launchers.md).
+# How ranks are started, up to their number; the suites run as well under any of those of Horovod
+# (docs/guide/launchers.md).
 LAUNCHERS: Final = {
-    "gloo": ("horovodrun", "--gloo"),
-    "mpi": ("horovodrun", "--mpi"),
+    "gloo": ("horovodrun", "--gloo", "-np"),
+    "mpi": ("horovodrun", "--mpi", "-np"),
     "mpirun": (
         *("mpirun", "--allow-run-as-root", "--oversubscribe", "--tag-output"),
-        *("--bind-to", "none", "--map-by", "slot"),
+        *("--bind-to", "none", "--map-by", "slot", "-np"),
     ),
+    "torchrun": ("torchrun", "--standalone", "--no-python", "--nproc-per-node"),
 }
 
 
@@ -78,7 +80,7 @@ def run_ranks(
     interpreter: Sequence[str] = (),
 ) -> Result:
     """Runs ``horovodrun -np NP LAUNCHER python INTERPRETER script args``, or what TEST_LAUNCHER
-    names instead of horovodrun.
+    names (in `env`, or around this process) instead of horovodrun.
 
     horovodrun reads its own options by prefix up to the program's name, so what a rank program has
     to know goes into `options`: any JSON, read with ``reporting.options()``. A script that is only
@@ -90,10 +92,10 @@ def run_ranks(
     path = Path(script) if Path(script).is_absolute() else SCRIPTS / script
     mark = uuid.uuid4().hex
     with tempfile.TemporaryDirectory(prefix="parallel-") as folder:
-        program, *words = LAUNCHERS[os.environ.get("TEST_LAUNCHER", "gloo")]
+        program, *words = LAUNCHERS[({**os.environ, **(env or {})}).get("TEST_LAUNCHER", "gloo")]
         beside = Path(sys.executable).with_name(program)
         command = [str(beside) if beside.exists() else program, *words]
-        command += ["-np", str(np), *launcher]
+        command += [str(np), *launcher]
         command += [sys.executable, *interpreter, str(path), *args]
         started_s = time.monotonic()
         status, output, hung = _run(

@@ -268,7 +268,8 @@ def test_training_examples_run_on_two_ranks(example: Path, tmp_path: Path) -> No
     launcher = Path(sys.executable).parent / "horovodrun"
     command = [str(launcher), "-np", "2", sys.executable, str(example)]
     # Two ranks with a thread for each core fight over the cores: six times as long on two of them.
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    # A rank that is late by half a minute would end the other.
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "HOROVOD_GLOO_TIMEOUT_SECONDS": "80"}
     # As docs/reference/metrics.md says.
     env |= {"DEFT_METRICS": str(tmp_path / "metrics.csv"), "DEFT_METRICS_STEPS": "5"}
     job = subprocess.Popen(

@@ -61,9 +61,12 @@ class TestSetupMessages:
         assert "torch is 2.10.1+cpu; expected 2.11 or newer" in self.build(tmp_path)
 
     def test_no_horovod(self, tmp_path: Path) -> None:
+        """Then it is built without, so a compiler is what it lacks."""
         distribution(tmp_path, "torch", "2.13.0")
-        message = self.build(tmp_path)
+        message = self.build(tmp_path, "bdist_wheel", PATH=str(tmp_path), CXX="")
+        assert "no C++ compiler" in message
         assert "Horovod is not installed" in message
+        assert "for jobs of torchrun only" in message
         assert f"scripts/install_horovod.sh --python {sys.executable}" in message
 
     def test_other_horovod(self, tmp_path: Path) -> None:

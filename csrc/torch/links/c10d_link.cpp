@@ -194,7 +194,7 @@ LinkStatus C10dLink::Carrier::carry(const Message& message) {
     run(message);
   } catch (const std::exception& error) {
     failure_ = {Outcome::kAborted,
-                "the second link (" + options_.path + ") failed: " + text_of(error)};
+                options_.path + " failed: " + text_of(error)};
     group_.reset();
   }
   return failure_;

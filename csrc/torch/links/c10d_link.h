@@ -1,4 +1,4 @@
-// The second link: messages over a process group of torch.distributed, beside Horovod's queue.
+// Messages over a process group of torch.distributed: beside Horovod's queue, or without Horovod.
 //
 // A process group matches messages by their order alone, so all ranks send the same messages, of
 // the same sizes, in the same order on this link: the plan says so. Nothing else may use its
@@ -23,7 +23,7 @@ class Backend;
 namespace deft {
 
 struct C10dLinkOptions {
-  std::string path;                 // what the group runs over, for messages: "Gloo on eth1"
+  std::string path;                 // for messages: "the second link (Gloo on eth1)"
   std::vector<std::int32_t> ranks;  // of the job, by their rank in the group
   Reduction reduction = Reduction::kAverage;
   // Applied as Horovod does it, so that on two ranks the results are equal bit for bit.

@@ -3,8 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include "core/link/allocator.h"
 #include "core/types.h"
-#include "horovod/adapters.h"
 
 namespace deft {
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import horovod.torch as stock
 import torch
 from torch import nn
 
+from deft_horovod.peers import stock
 from deft_horovod.runtime.correct.guesses import GUESSES, Arrived, Guess
 from deft_horovod.runtime.correct.lookahead import Lookahead
 from deft_horovod.runtime.measure.module_hook import ModuleHook

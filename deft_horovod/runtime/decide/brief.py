@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import horovod.torch as stock
-
 from deft_horovod.config import Config
+from deft_horovod.peers import OVER_TORCH, stock
 from deft_horovod.policies.base import Policy
 from deft_horovod.policies.limits import FORMATS, limits, narrowed
 from deft_horovod.runtime.job_request import Purpose
@@ -58,4 +57,5 @@ class Brief:
         every = self.purpose == "profile"
         wire_formats = FORMATS["fast"] if every else self.limits.formats
         encodable = self.reduction.compression is stock.Compression.none
-        return AskedCosts(self.policy.splits or every, wire_formats if encodable else ())
+        halves = (self.policy.splits or every) and not OVER_TORCH  # Gloo has none
+        return AskedCosts(halves, wire_formats if encodable else ())

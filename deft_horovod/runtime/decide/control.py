@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-import horovod.torch as stock
 import torch
 
 from deft_horovod import policies
 from deft_horovod.base.trace import Line
+from deft_horovod.peers import stock
 from deft_horovod.plan import Plan
 from deft_horovod.policies.limits import within
 from deft_horovod.policies.memory import Memory

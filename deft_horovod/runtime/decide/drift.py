@@ -10,8 +10,7 @@ import logging
 from statistics import median
 from typing import Final
 
-import horovod.torch as stock
-
+from deft_horovod.peers import stock
 from deft_horovod.runtime.follower import Follower, Wish
 from deft_horovod.runtime.reduce.installed import Boundary
 from deft_horovod.runtime.reduce.planned import PlannedReducer

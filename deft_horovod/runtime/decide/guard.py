@@ -14,8 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
-import horovod.torch as stock
-
+from deft_horovod.peers import stock
 from deft_horovod.plan import Plan
 from deft_horovod.plan.staleness import staleness
 from deft_horovod.policies.base import Policy, Request

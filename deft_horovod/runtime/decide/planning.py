@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import horovod
 import torch
 
 import deft_horovod
 from deft_horovod.base.parameter import Parameter, stays_exact
 from deft_horovod.errors import PlanError, explain
+from deft_horovod.peers import HOROVOD_VERSION, OVER_TORCH
 from deft_horovod.plan import Plan
 from deft_horovod.plan.file import require_fit
 from deft_horovod.policies.base import Request
@@ -59,7 +59,7 @@ def job_facts(
     return {
         "versions": {
             "deft_horovod": deft_horovod.__version__,
-            "horovod": horovod.__version__,
+            "horovod": HOROVOD_VERSION,
             "torch": torch.__version__,
         },
         "policy": brief.policy.name,
@@ -152,6 +152,14 @@ def assign(
     return Assignment(plan, planned, rest, judgement)
 
 
+def _travelling(plan: Plan) -> Plan:
+    """Over torch.distributed messages meet by their order alone."""
+    if not OVER_TORCH:
+        return plan
+    links = tuple(link.model_copy(update={"plan_order": True}) for link in plan.links)
+    return plan.model_copy(update={"links": links})
+
+
 def _shared(agreement: Agreement, decide: Callable[[], _Decision], *, judges: bool) -> _Decision:
     """What the deciding rank decides, on all ranks."""
     texts: tuple[str | None, str | None] = (None, None)
@@ -159,6 +167,7 @@ def _shared(agreement: Agreement, decide: Callable[[], _Decision], *, judges: bo
     if agreement.deciding:
         try:
             plan, judgement = decide()
+            plan = _travelling(plan)
             texts = plan.to_json(), judgement.model_dump_json() if judgement is not None else ""
         except Exception as error:  # noqa: BLE001  # whatever it is, the others wait for an answer
             failure = error

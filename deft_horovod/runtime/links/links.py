@@ -6,13 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import torch
+
 from deft_horovod.base.wire_format import WireFormat
 from deft_horovod.config import Config
+from deft_horovod.peers import OVER_TORCH
 from deft_horovod.profile import HOROVOD_LINK, LinkCost, LinkProfile
 from deft_horovod.runtime.links.format_probe import probe_formats
 from deft_horovod.runtime.links.message_stream import Allowance
 from deft_horovod.runtime.links.probe import probe_links
 from deft_horovod.runtime.links.second_link import open_second_link
+from deft_horovod.runtime.links.torch_link import open_torch_link
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.ranks.reduction import Reduction
@@ -50,12 +54,18 @@ class Links:
         self._number = number
         self._probes = 0  # part of names: a rank that has just been started begins at 0
         devices = [member.tensor.device for member in members]
-        self.opened = {HOROVOD_LINK: open_link(self._reduction, devices)}
+        self.opened = {HOROVOD_LINK: self._first(devices)}
         if self._config.second_interface:
             second = open_second_link(
                 self._reduction, self._config.second_interface, self._config.deadline_s, agreement
             )
             self.opened = {**self.opened, SECOND_LINK: second}
+
+    def _first(self, devices: Sequence[torch.device]) -> native.Link:
+        if not OVER_TORCH:
+            return open_link(self._reduction, devices)
+        name = f"deft.{self._number}"
+        return open_torch_link(self._reduction, devices, name, self._config.deadline_s)
 
     def close(self) -> None:
         """What they were opened for is gone."""

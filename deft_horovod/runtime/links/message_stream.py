@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-import horovod.torch as stock
 import torch
 
 from deft_horovod.errors import WaitTimeoutError, explain
+from deft_horovod.peers import stock
 from deft_horovod.plan import Op
 from deft_horovod.profile import MEASURED_IN_FLIGHT
 

@@ -7,20 +7,18 @@ how it went on all of them, so that either all get a link or all raise the same 
 
 from __future__ import annotations
 
-import atexit
 import json
 import socket
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-import horovod.torch as stock
 import psutil
 import torch.distributed
 
 from deft_horovod.errors import ConfigError, DeftError, NotSupportedError, explain
 from deft_horovod.runtime.extension import native
+from deft_horovod.runtime.links.torch_link import MESSAGE_SHARE, link_over
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.reduction import Reduction
 
@@ -29,10 +27,6 @@ _DISTRIBUTED: Final[Any] = torch.distributed
 # Of the deadline. A rank that fails at once waits for the others with all of it, and the store
 # takes up to half as long again as it is told.
 _STEP_SHARE: Final = 0.25
-# A rank that is late is told by the wait for its bucket, which has the deadline and names it. The
-# group's own limit comes after that.
-_MESSAGE_SHARE: Final = 2.0
-_SETTLE_S: Final = 5.0
 
 
 def open_second_link(
@@ -49,23 +43,7 @@ def open_second_link(
         WaitTimeoutError: a rank did not come.
     """
     opening = _Opening(reduction.process_set, interface, deadline_s, agreement)
-    link = native.C10dLink(
-        opening.group(),
-        f"Gloo on {interface}",
-        sorted(reduction.process_set.ranks),
-        average=reduction.op == stock.Average,
-        prescale=reduction.prescale,
-        postscale=reduction.postscale,
-    )
-    atexit.register(_settle, weakref.ref(link))
-    return link
-
-
-def _settle(reference: Callable[[], native.C10dLink | None]) -> None:
-    """The link's thread must not wake up in a process that is being torn down."""
-    link = reference()
-    if link is not None:
-        link.wait_idle(_SETTLE_S)
+    return link_over(opening.group(), f"the second link (Gloo on {interface})", reduction)
 
 
 class _Opening:
@@ -114,7 +92,7 @@ class _Opening:
         rank, size = self._process_set.rank(), self._process_set.size()
         self._group = gloo(self._store, rank, size, options)
         self._group._set_default_timeout(  # noqa: SLF001
-            timedelta(seconds=_MESSAGE_SHARE * self._deadline_s)
+            timedelta(seconds=MESSAGE_SHARE * self._deadline_s)
         )
         return {}
 

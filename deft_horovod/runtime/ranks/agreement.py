@@ -11,11 +11,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import horovod.torch as stock
 import numpy as np
 import torch
 
 from deft_horovod.errors import AgreementError, WaitTimeoutError, explain
+from deft_horovod.peers import stock
 from deft_horovod.runtime.ranks.waits import poll_until_done
 
 _POLL_S: Final = 0.0005

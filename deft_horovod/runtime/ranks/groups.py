@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from horovod.common.util import split_list
 
 from deft_horovod.errors import ConfigError, explain
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
@@ -61,6 +60,8 @@ class Groups:
     def of(self, members: Sequence[NamedParameter]) -> tuple[tuple[int, ...], ...]:
         """The groups as indices of these members; who is in no group travels alone or is fused."""
         if self.count:
+            from horovod.common.util import split_list  # nobody else gives a number of groups
+
             parts = split_list(list(range(len(members))), min(self.count, len(members)))
             return tuple(tuple(part) for part in parts if part)
         index = {id(member.tensor): i for i, member in enumerate(members)}

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import horovod.torch as stock
-
 from deft_horovod.base.parameter import WIRES
+from deft_horovod.peers import stock
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import horovod.torch as stock
-
 from deft_horovod.errors import WaitTimeoutError, explain, limited
+from deft_horovod.peers import OVER_TORCH, stock
 from deft_horovod.runtime.extension import native
 
 _US: Final = 1e6
@@ -96,6 +95,11 @@ class Waiter:
         )
 
 
+def horovod_has_ended() -> bool:
+    """Whether Horovod takes nothing more."""
+    return not OVER_TORCH and native.horovod_has_ended()
+
+
 def require_horovod() -> None:
     """Raises if Horovod takes nothing more.
 
@@ -105,7 +109,7 @@ def require_horovod() -> None:
     Raises:
         HorovodInternalError: a peer died, or shut Horovod down.
     """
-    if native.horovod_has_ended():
+    if horovod_has_ended():
         raise stock.HorovodInternalError("Horovod has been shut down, here or on another rank")
 
 
@@ -147,6 +151,6 @@ def poll_until_done(handle: int, deadline_s: float, pause_s: float = _PAUSE_S) -
             looked_s = now_s
             if ended:  # by the last look; since then all whom it knew of have been told
                 require_horovod()
-            ended = native.horovod_has_ended()
+            ended = horovod_has_ended()
         time.sleep(pause_s)
     return True

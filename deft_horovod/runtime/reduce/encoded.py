@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final
 
-import horovod.torch as stock
-
 from deft_horovod.base.wire_format import EXACT
 from deft_horovod.errors import NotSupportedError, explain
+from deft_horovod.peers import OVER_TORCH, stock
 from deft_horovod.plan import Plan
 from deft_horovod.plan.contents import contents
 from deft_horovod.plan.formats import raw_ranges
@@ -80,8 +79,9 @@ def links_of(
         }
         path = opened[link.name]
         if carried:
-            # Horovod gathers nothing from a rank in hvd.join(). With a second link none can join.
-            may_miss = ranks.size() > _SUMMED and len(plan.links) == 1
+            # Horovod gathers nothing from a rank in hvd.join(). None can join with a second link,
+            # or over torch.distributed.
+            may_miss = ranks.size() > _SUMMED and len(plan.links) == 1 and not OVER_TORCH
             roll_call = f"{prefix}.here" if may_miss else ""
             path = native.EncodedLink(path, ranks.size(), ranks.rank(), factor, carried, roll_call)
         found.append(path)

@@ -17,11 +17,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import horovod.torch as stock
 import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
+from deft_horovod.peers import stock
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.reduce.plain_torch import plain_torch
 from deft_horovod.runtime.reduce.planned import PlannedReducer

@@ -61,6 +61,11 @@ class Installed:
         if self.stock is not None:
             self.stock.passes_per_step = passes
 
+    def set_adding(self, *, adding: bool) -> None:
+        """Backward passes only add to gradients, or count."""
+        if self.stock is not None:
+            self.stock.adding = adding
+
     def hold(self, dues: list[native.Due], options: Options) -> list[native.Due]:
         """These wait for their gates; returns those that have none."""
         if self.gates is None:

@@ -10,11 +10,11 @@ from itertools import groupby
 from statistics import fmean
 from typing import Final, NamedTuple, Protocol
 
-import horovod.torch as stock
 import torch
 
 from deft_horovod.base.wire_format import WireFormat
 from deft_horovod.errors import NotSupportedError, explain
+from deft_horovod.peers import stock
 from deft_horovod.plan import Plan
 from deft_horovod.plan.formats import is_encoded, message_bytes
 from deft_horovod.profile import LinkCost

@@ -6,6 +6,9 @@ not carry: sparse gradients, foreign compressions, operations other than average
 A dense gradient in host memory enters Horovod's queue through our link, with the arguments that
 Horovod's own call would give it: then its completion can be waited for asleep. Everything else is
 a call of Horovod's own.
+
+Over torch.distributed there is no queue that brings names together. There all gradients leave in
+one order, the reverse of that of the parameters, which is about the order of a backward.
 """
 
 from __future__ import annotations
@@ -15,14 +18,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-import horovod.torch as stock
 import torch
 from torch.autograd.graph import get_gradient_edge
 
 from deft_horovod.errors import DeftError, WaitTimeoutError, explain, limited
+from deft_horovod.peers import stock
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.ranks.reduction import Reduction
+from deft_horovod.runtime.ranks.sending_order import SendingOrder
 from deft_horovod.runtime.ranks.waits import has_ended, poll_until_done, require_horovod
 from deft_horovod.runtime.reduce.encoded import factor_of
 from deft_horovod.runtime.reduce.planned import open_link
@@ -95,13 +99,16 @@ class StockReducer:
         deadline_s: float,
         groups: Sequence[Sequence[int]] = (),
         rests: Rests | None = None,
+        link: native.Link | None = None,
     ) -> None:
-        """`rests`: of the plans before; those of the members travel with their gradients."""
+        """`rests`: of the plans before; those of the members travel with their gradients. `link`:
+        what carries all gradients, in one order; without it that is Horovod's queue."""
         self._rests = rests
         self._members = tuple(members)
         self._deadline_s = deadline_s
         self._reduction = reduction
-        self._link = _link_of(reduction)
+        self._order = SendingOrder(range(len(members) - 1, -1, -1)) if link is not None else None
+        self._link = link if link is not None else _link_of(reduction)
         self._prefix = prefix
         self._groups = [tuple(group) for group in groups]
         self._group_of = {i: group for group in self._groups for i in group}
@@ -125,10 +132,11 @@ class StockReducer:
                     action="raise backward_passes_per_step, or call step() more often",
                 )
             )
-        group = self._group_of.get(index, (index,))
-        if all(i in self._ready or i == index for i in group):
-            self._sent[group] = self._enqueue(group)
         self._ready.add(index)
+        for other in (index,) if self._order is None else self._order.ready(index):
+            group = self._group_of.get(other, (other,))
+            if self._ready.issuperset(group):
+                self._sent[group] = self._enqueue(group)
 
     def finish(self) -> None:
         """Sends what is missing, waits, and leaves the averages in ``p.grad``."""
@@ -146,6 +154,8 @@ class StockReducer:
                 self._members[index].tensor.grad = None
         self._ready.clear()
         self._made_up.clear()
+        if self._order is not None:
+            self._order.restart()
 
     def _name(self, group: tuple[int, ...]) -> str:
         return f"{self._prefix}.{self._members[group[0]].name}"
@@ -181,7 +191,8 @@ class StockReducer:
         options = {"name": name, "op": reduction.op, "process_set": reduction.process_set, **scale}
         if group in self._groups:
             return _Called(stock.grouped_allreduce_async_(wire, **options))
-        if self._link is not None and first.device.type == "cpu" and first.dtype in _LINKED:
+        linked = first.device.type == "cpu" and first.dtype in _LINKED
+        if self._link is not None and (linked or self._order is not None):
             return _Linked(self._link.send(name, "all_reduce", first, first), first)
         return _Called(stock.allreduce_async_(first, **options))
 
@@ -246,6 +257,7 @@ class StockHooks:
     def __init__(self, reducer: StockReducer, passes_per_step: int) -> None:
         self.reducer = reducer
         self.passes_per_step = passes_per_step
+        self.adding = False  # passes are not counted
         self._seen = [0] * len(reducer.members)
         trained = {  # without those frozen since they were observed: no gradient comes
             i: member.tensor
@@ -268,8 +280,8 @@ class StockHooks:
 
     def on_gradient(self, index: int) -> None:
         """One more backward pass has added to this gradient."""
-        self._seen[index] += 1
-        if self._seen[index] >= self.passes_per_step:
+        self._seen[index] += not self.adding
+        if self._seen[index] >= self.passes_per_step and not self.adding:
             self.reducer.send(index)
 
     def reset(self) -> None:

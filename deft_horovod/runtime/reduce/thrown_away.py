@@ -9,8 +9,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-import horovod.torch as stock
-
+from deft_horovod.peers import stock
 from deft_horovod.plan import Plan
 
 _MOST: Final = 3  # a batch that is not finite now and then is no habit

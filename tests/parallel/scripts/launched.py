@@ -1,4 +1,4 @@
-"""What the launcher says before Horovod does: horovodrun or mpirun."""
+"""What the launcher says before the ranks meet: horovodrun, mpirun or torchrun."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import os
 
 def rank() -> int:
     """Of this process."""
-    return _number("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK")
+    return _number("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "RANK")
 
 
 def size() -> int:
     """Of the job."""
-    return _number("HOROVOD_SIZE", "OMPI_COMM_WORLD_SIZE")
+    return _number("HOROVOD_SIZE", "OMPI_COMM_WORLD_SIZE", "WORLD_SIZE")
 
 
 def _number(*names: str) -> int:

@@ -1,0 +1,73 @@
+"""The brief of an optimizer that is being made, from what its user has asked for."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+import torch
+
+from deft_horovod import policies
+from deft_horovod.config import Config
+from deft_horovod.errors import NotSupportedError, explain
+from deft_horovod.peers import OVER_TORCH, stock
+from deft_horovod.runtime.decide.brief import Brief
+from deft_horovod.runtime.job_request import Purpose
+from deft_horovod.runtime.process import this_process
+from deft_horovod.runtime.ranks.groups import Groups
+from deft_horovod.runtime.ranks.reduction import Reduction
+from deft_horovod.runtime.reduce.coupling import is_partial, require_partial
+
+_LOG: Final = logging.getLogger("deft_horovod")
+
+
+def first_brief(
+    settings: Config, reduction: Reduction, groups: Groups, optimizer: torch.optim.Optimizer
+) -> Brief:
+    """`auto` tries what cannot keep groups together, and updates parameters one by one; where that
+    is asked for, or not possible, it means the policy that can.
+
+    Raises:
+        NotSupportedError: the policy cannot do what is asked for.
+    """
+    request = this_process().job_request
+    purpose: Purpose = "train"
+    if request is not None:
+        settings, purpose = request.over_config(settings), request.purpose
+    if purpose == "profile":
+        return Brief(policies.get("stock"), settings, reduction, groups, purpose)
+    name = settings.policy
+    if name == "auto" and groups.given:
+        name = "bucket"
+    if name == "auto" and not is_partial(optimizer):
+        name = "bucket"
+        if stock.rank() == 0:
+            _LOG.warning(
+                "deft_horovod: %s does not treat each parameter on its own, so nothing is gated or "
+                "late: policy 'bucket'",
+                type(optimizer).__name__,
+            )
+    brief = Brief(policies.get(name), settings, reduction, groups, purpose)
+    _check(brief, optimizer)
+    return brief
+
+
+def _check(brief: Brief, optimizer: torch.optim.Optimizer) -> None:
+    if brief.groups.given and not brief.policy.supports_groups:
+        raise NotSupportedError(
+            explain(
+                f"policy '{brief.policy.name}' does not keep groups of gradients together",
+                observed="groups or num_groups was given",
+                action="use policy 'bucket' or 'stock', or no groups",
+            )
+        )
+    if brief.policy.splits and OVER_TORCH:
+        raise NotSupportedError(
+            explain(
+                f"policy '{brief.policy.name}' sends reduce-scatters, which Gloo has none of",
+                observed="a job over torch.distributed",
+                action="choose another policy",
+            )
+        )
+    if brief.policy.gates or brief.policy.measures or brief.config.plan_file:
+        require_partial(optimizer, brief.policy.name)

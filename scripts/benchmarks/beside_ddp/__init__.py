@@ -1,0 +1,1 @@
+"""Our optimizer over torch.distributed beside torch's DistributedDataParallel."""
