@@ -277,9 +277,11 @@ class Config(BaseModel):
 
     @staticmethod
     def launched_rank(environ: Mapping[str, str] | None = None) -> int | None:
-        """The rank that a launcher (horovodrun, mpirun) gave this process; None: there is none."""
+        """The rank that a launcher (horovodrun, mpirun, torchrun) gave this process; None: there is
+        none."""
         environ = os.environ if environ is None else environ
-        ranks = (environ.get(variable, "") for variable in _RANK_VARIABLES)
+        torchrun = ("RANK",) if "TORCHELASTIC_RUN_ID" in environ else ()
+        ranks = (environ.get(variable, "") for variable in (*_RANK_VARIABLES, *torchrun))
         return next((int(rank) for rank in ranks if rank.isdigit()), None)
 
     @staticmethod

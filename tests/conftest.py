@@ -9,6 +9,8 @@ PER_TEST = {
     "test_exit.py",
     "test_killed_peer.py",
     "test_libraries.py",
+    "test_restart.py",
+    "test_torch_link.py",
     "test_profiled_script.py",
     "test_second_link_failures.py",
 }

@@ -26,6 +26,9 @@ _RANK: Final = "deft_horovod.job.profiled_script"
     "-np N -H host:slots,... deft-profile run -- python train.py.  [default: one, without Horovod]",
 )
 @click.option(
+    "--torchrun", is_flag=True, help="Start ranks with torchrun, for jobs without Horovod."
+)
+@click.option(
     "--steps", type=click.IntRange(1), default=10, show_default=True, help="Steps to measure."
 )
 @click.option(
@@ -54,6 +57,7 @@ _RANK: Final = "deft_horovod.job.profiled_script"
 @click.argument("words", metavar="[--] python SCRIPT [ARGUMENT]...", nargs=-1, required=True)
 def command(
     ranks: int | None,
+    torchrun: bool,
     steps: int,
     warmup: int,
     path: Path,
@@ -66,7 +70,7 @@ def command(
     The script needs no change: it may use Horovod, deft_horovod, or neither on one rank. Under
     horovodrun this is the program of each rank.
     """
-    question = Question("profile", _RANK, ranks, path, force, as_json)
+    question = Question("profile", _RANK, ranks, path, force, as_json, torchrun)
     question.ask(words, ["--steps", str(steps), "--warmup", str(warmup)])
     profile = Profile.load(path)
     table = layer_table(profile, parameters_of(profile))

@@ -8,9 +8,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from deft_horovod.peers import OVER_TORCH
+
 
 def substitute() -> None:
-    """From now on ``horovod.torch`` means ours, in every import statement."""
+    """From now on ``horovod.torch`` means ours, in every import statement. Over torch.distributed
+    scripts import ours themselves."""
+    if OVER_TORCH:
+        return
     import horovod
 
     import deft_horovod.torch as ours

@@ -15,6 +15,8 @@ from typing import Any, Final
 from deft_horovod.errors import BuildMismatchError, explain
 
 OVER_TORCH: Final = "deft_horovod.distributed" in sys.modules
+STOCK: Final = "policy stock" if OVER_TORCH else "stock Horovod"  # what gains are told against
+QUEUE: Final = "the queue of torch.distributed" if OVER_TORCH else "Horovod's queue"
 
 
 def _import_horovod() -> str:

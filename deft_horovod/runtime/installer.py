@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 import torch
 
-from deft_horovod.peers import OVER_TORCH
-from deft_horovod.profile import HOROVOD_LINK
 from deft_horovod.runtime.correct.correction import correction_of, possible
 from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.decide.control import Control
@@ -91,6 +89,5 @@ class Installer:
     ) -> StockReducer:
         """For one step or for many; see :class:`StockReducer`."""
         brief = self.brief
-        link = self.control.links.opened[HOROVOD_LINK] if OVER_TORCH else None
-        deadline_s = brief.config.deadline_s
+        link, deadline_s = self.control.links.unplanned, brief.config.deadline_s
         return StockReducer(members, brief.reduction, prefix, deadline_s, groups, rests, link)

@@ -166,6 +166,8 @@ def test_elastic_is_what_the_launcher_says(monkeypatch):
 def test_the_rank_is_what_the_launcher_says(monkeypatch):
     assert Config.launched_rank({"HOROVOD_RANK": "3"}) == 3
     assert Config.launched_rank({"OMPI_COMM_WORLD_RANK": "0"}) == 0
+    assert Config.launched_rank({"RANK": "2", "TORCHELASTIC_RUN_ID": "x"}) == 2
+    assert Config.launched_rank({"RANK": "2"}) is None
     assert Config.launched_rank({"PATH": "/bin"}) is None
     monkeypatch.setenv("HOROVOD_RANK", "5")
     assert Config.launched_rank() == 5

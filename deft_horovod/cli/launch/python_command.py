@@ -51,9 +51,9 @@ class PythonCommand:
         """Of the script or module, for people."""
         return self.words[1] if self.words[0] == "-m" else Path(self.words[0]).name
 
-    def under(self, module: str, *arguments: str) -> list[str]:
-        """The command that has a module run it."""
-        return [self.interpreter, *self.options, "-m", module, *arguments, "--", *self.words]
+    def under(self, modules: Sequence[str], *arguments: str) -> list[str]:
+        """The command that has a module run it, or the first module have the second do so."""
+        return [self.interpreter, *self.options, "-m", *modules, *arguments, "--", *self.words]
 
 
 def _interpreter(words: list[str]) -> tuple[str, list[str]]:

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -18,6 +19,8 @@ from deft_horovod.cli.output import require_free
 from deft_horovod.config import Config
 from deft_horovod.errors import DeftError
 from deft_horovod.job.exit_report import ExitReport
+
+_OVER_TORCH: Final = "deft_horovod.job.over_torch"
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class Question:
     path: Path
     force: bool = False
     as_json: bool = False
+    torchrun: bool = False  # starts the ranks
 
     def ask(self, words: Sequence[str], options: Sequence[str]) -> None:
         """Returns with the answer in its file. Does not return when there is none, and on a rank
@@ -45,12 +49,13 @@ class Question:
             if self.ranks is not None or self.as_json:
                 raise click.UsageError("under horovodrun, leave out -np and --json")
             sys.stdout.flush()
-            rank_command = python.under(self.module, *options)
+            rank_command = python.under([self.module], *options)
             os.execv(rank_command[0], rank_command)  # noqa: S606
         with tempfile.TemporaryDirectory(prefix="deft-profile-") as name:
             folder = Path(name)
-            job = [*launcher(self.ranks or 1)]
-            job += python.under(self.module, *options, "--folder", name)
+            job = torchrun(self.ranks or 1) if self.torchrun else launcher(self.ranks or 1)
+            modules = [_OVER_TORCH, self.module] if self.torchrun else [self.module]
+            job += python.under(modules, *options, "--folder", name)
             status = run_job(job, folder, quiet_stdout=self.as_json)
             self._tell(python, status, ExitReport.found(folder))
 
@@ -88,6 +93,12 @@ def launcher(ranks: int) -> list[str]:
     if program is None:
         raise click.UsageError("-np needs horovodrun, and it is neither here nor in PATH")
     return [program, "-np", str(ranks)]
+
+
+def torchrun(ranks: int) -> list[str]:
+    """The same for a job of torch.distributed, which needs no Horovod."""
+    words = ["-m", "torch.distributed.run", "--standalone", "--no-python"]
+    return [sys.executable, *words, "--nproc-per-node", str(ranks)]
 
 
 def _require_config() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from deft_horovod import peers
 from deft_horovod.comparison import STOCK
 from deft_horovod.plan import Plan
 from deft_horovod.plan.staleness_text import bytes_of_step, staleness_text
@@ -43,7 +44,7 @@ def verdict(
         "" if plan is None else staleness_text(plan),
         _trials(trials_us),
     ]
-    name = plan.policy if plan is not None else "stock Horovod is kept"
+    name = plan.policy if plan is not None else f"{peers.STOCK} is kept"
     return f"deft_horovod: {name}: {', '.join(part for part in parts if part)}"
 
 

@@ -42,6 +42,9 @@ class Links:
 
     def __init__(self, reduction: Reduction, config: Config) -> None:
         self.opened: Mapping[str, native.Link] = {}
+        # Over torch.distributed, for what no plan carries: that leaves between messages of a plan
+        # at other moments on other ranks, and would disturb their order.
+        self.unplanned: native.Link | None = None
         self._reduction = reduction
         self._config = config
         self._number = 0
@@ -54,22 +57,24 @@ class Links:
         self._number = number
         self._probes = 0  # part of names: a rank that has just been started begins at 0
         devices = [member.tensor.device for member in members]
-        self.opened = {HOROVOD_LINK: self._first(devices)}
+        if OVER_TORCH:
+            self.opened = {HOROVOD_LINK: self._over_torch(devices, "planned")}
+            self.unplanned = self._over_torch(devices, "unplanned")
+        else:
+            self.opened = {HOROVOD_LINK: open_link(self._reduction, devices)}
         if self._config.second_interface:
             second = open_second_link(
                 self._reduction, self._config.second_interface, self._config.deadline_s, agreement
             )
             self.opened = {**self.opened, SECOND_LINK: second}
 
-    def _first(self, devices: Sequence[torch.device]) -> native.Link:
-        if not OVER_TORCH:
-            return open_link(self._reduction, devices)
-        name = f"deft.{self._number}"
+    def _over_torch(self, devices: Sequence[torch.device], use: str) -> native.Link:
+        name = f"deft.{self._number}.{use}"
         return open_torch_link(self._reduction, devices, name, self._config.deadline_s)
 
     def close(self) -> None:
         """What they were opened for is gone."""
-        self.opened = {}
+        self.opened, self.unplanned = {}, None
 
     def probe(
         self, agreement: Agreement, members: Sequence[NamedParameter], asked: AskedCosts

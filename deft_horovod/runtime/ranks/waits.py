@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from deft_horovod.errors import WaitTimeoutError, explain, limited
-from deft_horovod.peers import OVER_TORCH, stock
+from deft_horovod.peers import OVER_TORCH, QUEUE, stock
 from deft_horovod.runtime.extension import native
 
 _US: Final = 1e6
@@ -60,7 +60,7 @@ class Waiter:
                         f"messages in flight did not arrive within {most_s:g} s",
                         rank=stock.rank(),
                         step=self.session.step,
-                        observed="in Horovod's queue: another rank has not sent its part",
+                        observed=f"in {QUEUE}: another rank has not sent its part",
                         expected="every rank reaches this boundary",
                         action="look for the first rank that failed or is much slower",
                     )
@@ -77,7 +77,7 @@ class Waiter:
             action = "look at what is in flight before it; if nothing is, report this as a bug"
         else:
             state = (
-                f"in Horovod's queue since {pending.waited_us / _US:.1f} s: "
+                f"in {QUEUE} since {pending.waited_us / _US:.1f} s: "
                 "another rank has not sent its part"
             )
             action = (

@@ -22,7 +22,7 @@ import torch
 from torch.autograd.graph import get_gradient_edge
 
 from deft_horovod.errors import DeftError, WaitTimeoutError, explain, limited
-from deft_horovod.peers import stock
+from deft_horovod.peers import QUEUE, stock
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.ranks.reduction import Reduction
@@ -132,11 +132,11 @@ class StockReducer:
                     action="raise backward_passes_per_step, or call step() more often",
                 )
             )
-        self._ready.add(index)
         for other in (index,) if self._order is None else self._order.ready(index):
             group = self._group_of.get(other, (other,))
-            if self._ready.issuperset(group):
+            if all(i in self._ready or i == other for i in group):
                 self._sent[group] = self._enqueue(group)
+        self._ready.add(index)
 
     def finish(self) -> None:
         """Sends what is missing, waits, and leaves the averages in ``p.grad``."""
@@ -217,7 +217,7 @@ class StockReducer:
                     f"gradients were not reduced within {self._deadline_s:g} s",
                     rank=stock.rank(),
                     tensor=limited([self._members[i].name for i in group]),
-                    observed="in Horovod's queue: another rank has not sent its part",
+                    observed=f"in {QUEUE}: another rank has not sent its part",
                     expected="every rank sends these gradients in this step",
                     action="look for the first rank that failed, is much slower, or skipped this "
                     "step; raise DEFT_DEADLINE_S if it is only slow",

@@ -27,6 +27,16 @@ def test_one_rank_needs_no_launcher(jobs):
     assert "1 rank, 10 steps measured" in result.stdout
 
 
+def test_torchrun_starts_ranks_that_meet_without_horovod(jobs):
+    result = invoke("run", "--torchrun", "-np", "2", "--", "python", "train.py")
+    assert result.exit_code == 0, result.output
+    (command,) = jobs.commands
+    assert command[1:3] == ["-m", "torch.distributed.run"]
+    assert command[command.index("--nproc-per-node") + 1] == "2"
+    asked = command.index("deft_horovod.job.over_torch")
+    assert command[asked + 1] == "deft_horovod.job.profiled_script"
+
+
 def test_several_ranks_are_started_by_horovodrun(jobs):
     assert invoke("run", "-np", "3", "python", "train.py").exit_code == 0
     (command,) = jobs.commands

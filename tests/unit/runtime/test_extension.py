@@ -7,7 +7,12 @@ import pytest
 import torch
 
 from deft_horovod.errors import BuildMismatchError
-from deft_horovod.runtime.extension import import_extension, native, require_match
+from deft_horovod.runtime.extension import (
+    import_extension,
+    native,
+    require_horovod_link,
+    require_match,
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,12 @@ def test_another_version_is_refused_with_both_sides(versions, what, loaded):
     assert f"{what}: {compiled}" in message
     assert "pip install" in message
     assert "scripts/setup.sh" in message
+
+
+def test_one_that_was_built_without_horovod_is_refused():
+    require_horovod_link(native)
+    with pytest.raises(BuildMismatchError, match="compiled without Horovod"):
+        require_horovod_link(object())
 
 
 def test_every_difference_is_named_and_nothing_else():

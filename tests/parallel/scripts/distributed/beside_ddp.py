@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -185,6 +186,36 @@ def case_sparse_gradients() -> None:
             dense.weight -= 0.5 * gradient
     require_equal_on_all_ranks(table)
     assert torch.allclose(table.weight, dense.weight)
+
+
+class Mixed(torch.nn.Module):
+    """Sparse gradients, which no plan carries, beside dense ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(2)
+        self.table = torch.nn.Embedding(20, 16, sparse=True)
+        self.layers = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.Linear(64, 2))
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.layers(self.table(rows))
+
+
+def case_sparse_beside_plans() -> None:
+    """Ranks come to their boundaries at different times, with messages in flight."""
+    for policy in ("bucket", "deft", "least_stale"):
+        module = Mixed()
+        optimizer = DistributedOptimizer(
+            torch.optim.SGD(module.parameters(), lr=0.05), module, policy=policy
+        )
+        for step in range(STEPS):
+            optimizer.zero_grad()
+            rows = torch.randint(20, (3,), generator=torch.Generator().manual_seed(step))
+            module((rows + dist.get_rank()) % 20).square().sum().backward()
+            time.sleep(0.01 * ((step + dist.get_rank()) % 3))
+            optimizer.step()
+        optimizer.flush()
+        require_equal_on_all_ranks(module)
 
 
 def case_two_optimizers() -> None:

@@ -53,7 +53,7 @@ def test_mistakes(words, message):
 def test_another_module_runs_it():
     command = PythonCommand.parse(["python", "-u", "train.py", "--lr", "1"])
     assert command.name == "train.py"
-    assert command.under("profiler", "--steps", "3") == [
+    assert command.under(["profiler"], "--steps", "3") == [
         *(sys.executable, "-u", "-m", "profiler", "--steps", "3"),
         *("--", "train.py", "--lr", "1"),
     ]

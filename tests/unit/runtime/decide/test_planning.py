@@ -10,6 +10,7 @@ from deft_horovod.config import Config
 from deft_horovod.errors import PlanError
 from deft_horovod.plan import Plan
 from deft_horovod.preserver.judgement import Judgement
+from deft_horovod.runtime.decide import planning
 from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.decide.planning import assign, facts_of
 from deft_horovod.runtime.measure.observer import Observer
@@ -113,6 +114,13 @@ def test_compression_is_a_wire_of_the_plan():
     made = made_of(Echo(), given, observed(torch.ones(3)))
     assert {(a.dtype, a.wire) for a in made.plan.arenas} == {("float32", "float16")}
     assert isinstance(made.plan, Plan)
+
+
+def test_over_torch_messages_keep_the_order_of_the_plan(monkeypatch):
+    observer = observed(torch.ones(3), torch.ones(5))
+    assert not made_of(Echo(), brief("wfbp"), observer).plan.links[0].plan_order
+    monkeypatch.setattr(planning, "OVER_TORCH", True)
+    assert made_of(Echo(), brief("wfbp"), observer).plan.links[0].plan_order
 
 
 def test_facts_about_parameters():
