@@ -285,6 +285,12 @@ class Config(BaseModel):
         return next((int(rank) for rank in ranks if rank.isdigit()), None)
 
     @staticmethod
+    def launched_attempt(environ: Mapping[str, str] | None = None) -> int:
+        """How often torchrun has started this job again."""
+        environ = os.environ if environ is None else environ
+        return int(environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+
+    @staticmethod
     def set_in_environment(option: str, value: str) -> None:
         """For all optimizers of this process that are made from now on."""
         os.environ[_PREFIX + option.upper()] = value

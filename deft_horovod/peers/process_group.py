@@ -10,12 +10,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import Enum
 from typing import Any, Final
 
 import torch
 import torch.distributed
 
+from deft_horovod.config import Config
 from deft_horovod.errors import explain
 
 # Torch annotates only part of what is there.
@@ -31,6 +33,8 @@ class Operation(Enum):
 
 
 Average, Sum, Adasum = Operation.AVERAGE, Operation.SUM, Operation.ADASUM
+# Who waits has a deadline of its own, and says for what.
+_FOREVER: Final = timedelta(hours=24)
 HorovodInternalError = _DISTRIBUTED.DistBackendError
 
 
@@ -156,7 +160,7 @@ def allreduce_async_(
     del name, process_set  # there is one order, and one set
     if op is not Sum:
         raise NotImplementedError(op)
-    work = _DISTRIBUTED.all_reduce(tensor, group=_control(), async_op=True)
+    work = _control().allreduce([tensor])
     return Handle(work, lambda: tensor)
 
 
@@ -164,7 +168,7 @@ def allgather_async(tensor: torch.Tensor, *, name: str, process_set: WholeJob) -
     """The tensors of all ranks one after another; each has the same shape."""
     del name, process_set
     parts = [torch.empty_like(tensor) for _ in range(size())]
-    work = _DISTRIBUTED.all_gather(parts, tensor, group=_control(), async_op=True)
+    work = _control().allgather([parts], [tensor])
     return Handle(work, lambda: torch.cat(parts))
 
 
@@ -173,7 +177,7 @@ def broadcast_async_(
 ) -> Handle:
     """What one rank has, in place."""
     del name, process_set
-    work = _DISTRIBUTED.broadcast(tensor, root_rank, group=_control(), async_op=True)
+    work = _control().broadcast(tensor, root_rank)
     return Handle(work, lambda: tensor)
 
 
@@ -211,4 +215,11 @@ def _control() -> Any:
 @functools.lru_cache(maxsize=1)
 def _control_beside(_: Any) -> Any:
     """A group of its own, so that what the script sends does not come in between."""
-    return _DISTRIBUTED.new_group(backend="gloo")
+    return _DISTRIBUTED.ProcessGroupGloo(own_store("deft.control"), rank(), size(), _FOREVER)
+
+
+def own_store(name: str) -> Any:
+    """A part of the job's store that nobody else knows. A job that torchrun has started again finds
+    the addresses of its dead ranks in the store, also where torch makes a group."""
+    job = _DISTRIBUTED.distributed_c10d._get_default_store()  # noqa: SLF001  new_group's own
+    return _DISTRIBUTED.PrefixStore(f"{name}.{Config.launched_attempt()}", job)

@@ -39,12 +39,10 @@ def open_torch_link(
     """
     cuda = [device for device in devices if device.type == "cuda"]
     nccl = bool(cuda) and stock.nccl_built()
-    job = _DISTRIBUTED.distributed_c10d._get_default_store()  # noqa: SLF001  new_group's own
-    store = _DISTRIBUTED.PrefixStore(name, job)
     limit = timedelta(seconds=MESSAGE_SHARE * deadline_s)
     kind = _DISTRIBUTED.ProcessGroupNCCL if nccl else _DISTRIBUTED.ProcessGroupGloo
     link = link_over(
-        kind(store, stock.rank(), stock.size(), limit),
+        kind(stock.own_store(name), stock.rank(), stock.size(), limit),
         f"the link over torch.distributed ({'NCCL' if nccl else 'Gloo'})",
         reduction,
     )

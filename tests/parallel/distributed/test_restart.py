@@ -26,7 +26,7 @@ def trained(folder: Path, policy: str, *, dies: bool) -> list[Any]:
     return job.require_success().results
 
 
-@pytest.mark.parametrize("policy", ["bucket"])
+@pytest.mark.parametrize("policy", ["bucket", "auto"])
 def test_it_ends_as_if_nothing_had_happened(policy: str, tmp_path: Path) -> None:
     whole = trained(tmp_path / "whole", policy, dies=False)
     again = trained(tmp_path / "again", policy, dies=True)

@@ -17,8 +17,11 @@ STEPS, EVERY, DIES_AT = 14, 3, 8
 
 def main() -> None:
     torch.set_num_threads(1)
-    dist.init_process_group("gloo")
-    rank, attempt = dist.get_rank(), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+    rank, attempt = int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+    # In the store of torchrun are the addresses of ranks that have died (torch 2.13).
+    place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    store = dist.PrefixStore(f"attempt {attempt}", dist.TCPStore(*place, is_master=False))
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=2)
     torch.manual_seed(3)
     model = torch.nn.Sequential(torch.nn.Linear(8, 64), torch.nn.Tanh(), torch.nn.Linear(64, 2))
     optimizer = DistributedOptimizer(
