@@ -44,7 +44,7 @@ POLICIES: Final = (
 _PREFIX: Final = "DEFT_"
 _TOLD: Final = ("HOROVOD_", _PREFIX, "OMP_NUM_THREADS", "GLOO_", "NCCL_")
 _INDENT: Final = "    "
-_TEXT_WIDTH: Final = 100
+_TEXT_WIDTH: Final = 96
 _WIDE: Final = 36  # what is longer than this stands below the table's row
 _FILE_VARIABLE: Final = "DEFT_CONFIG"
 _RANK_VARIABLES: Final = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
@@ -277,18 +277,16 @@ class Config(BaseModel):
 
     @staticmethod
     def launched_rank(environ: Mapping[str, str] | None = None) -> int | None:
-        """The rank that a launcher (horovodrun, mpirun, torchrun) gave this process; None: there is
-        none."""
+        """The rank that a launcher gave this process; None: there is none."""
         environ = os.environ if environ is None else environ
         torchrun = ("RANK",) if "TORCHELASTIC_RUN_ID" in environ else ()
         ranks = (environ.get(variable, "") for variable in (*_RANK_VARIABLES, *torchrun))
         return next((int(rank) for rank in ranks if rank.isdigit()), None)
 
     @staticmethod
-    def launched_attempt(environ: Mapping[str, str] | None = None) -> int:
+    def launched_attempt() -> int:
         """How often torchrun has started this job again."""
-        environ = os.environ if environ is None else environ
-        return int(environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+        return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
     @staticmethod
     def set_in_environment(option: str, value: str) -> None:
@@ -311,9 +309,7 @@ class Config(BaseModel):
             lines.append("  ".join([*cells, row[3] if len(row[3]) < _WIDE else "a name"]))
             allowed = "" if len(row[3]) < _WIDE else f" One of {row[3]}."
             text = f"{meaning}{allowed}" if meaning else ""
-            lines += textwrap.wrap(
-                text, _TEXT_WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT
-            )
+            lines += textwrap.indent(textwrap.fill(text, _TEXT_WIDTH), _INDENT).splitlines()
         return "\n".join(lines)
 
 

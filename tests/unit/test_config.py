@@ -169,8 +169,6 @@ def test_the_rank_is_what_the_launcher_says(monkeypatch):
     assert Config.launched_rank({"RANK": "2", "TORCHELASTIC_RUN_ID": "x"}) == 2
     assert Config.launched_rank({"RANK": "2"}) is None
     assert Config.launched_rank({"PATH": "/bin"}) is None
-    assert Config.launched_attempt({"TORCHELASTIC_RESTART_COUNT": "2"}) == 2
-    assert Config.launched_attempt({}) == 0
     monkeypatch.setenv("HOROVOD_RANK", "5")
     assert Config.launched_rank() == 5
 

@@ -193,8 +193,7 @@ LinkStatus C10dLink::Carrier::carry(const Message& message) {
     }
     run(message);
   } catch (const std::exception& error) {
-    failure_ = {Outcome::kAborted,
-                options_.path + " failed: " + text_of(error)};
+    failure_ = {Outcome::kAborted, options_.path + " failed: " + text_of(error)};
     group_.reset();
   }
   return failure_;
