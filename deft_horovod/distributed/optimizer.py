@@ -78,8 +78,7 @@ def _check(model: torch.nn.Module, compression: str, passes: int, settings: Conf
                 expected=" or ".join(repr(name) for name in _COMPRESSIONS),
             )
         )
-    if passes <= 0:
-        raise NotSupportedError(explain("backward_passes_per_step must be > 0", observed=passes))
+    wrapper.require_passes(passes)
     if settings.disable:
         raise NotSupportedError(
             explain(

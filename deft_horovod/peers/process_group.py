@@ -18,7 +18,7 @@ import torch
 import torch.distributed
 
 from deft_horovod.config import Config
-from deft_horovod.errors import explain
+from deft_horovod.errors import NotSupportedError, explain
 
 # Torch annotates only part of what is there.
 _DISTRIBUTED: Final[Any] = torch.distributed
@@ -159,7 +159,7 @@ def allreduce_async_(
     """The sum of all ranks, in place."""
     del name, process_set  # there is one order, and one set
     if op is not Sum:
-        raise NotImplementedError(op)
+        raise NotSupportedError(explain("ranks ask each other for sums alone", observed=op))
     work = _control().allreduce([tensor])
     return Handle(work, lambda: tensor)
 

@@ -43,6 +43,12 @@ _SHARED = (
 )
 
 
+def require_passes(passes: int) -> None:
+    """Of a step, backward."""
+    if passes <= 0:
+        raise NotSupportedError(explain("backward_passes_per_step must be > 0", observed=passes))
+
+
 def _bare() -> DistributedOptimizer:
     """For pickle, which would take the class from ``__class__``."""
     return object.__new__(DistributedOptimizer)
@@ -200,10 +206,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def set_backward_passes_per_step(self, passes: int) -> None:
         """Changes how many backward passes add up before gradients travel."""
-        if passes <= 0:
-            raise NotSupportedError(
-                explain("backward_passes_per_step must be > 0", observed=passes)
-            )
+        require_passes(passes)
         self._passes_per_step = passes
         if self._engine is not None:
             self._engine.set_passes_per_step(passes)

@@ -102,8 +102,7 @@ def _check(op: Any, predivide: float, passes: int, process_set: Any) -> None:
                 action="leave it at 1.0 or use op=hvd.Average",
             )
         )
-    if passes <= 0:
-        raise NotSupportedError(explain("backward_passes_per_step must be > 0", observed=passes))
+    wrapper.require_passes(passes)
     if op == stock.Adasum and process_set != stock.global_process_set:
         raise NotSupportedError(
             explain(

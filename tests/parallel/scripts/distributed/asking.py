@@ -8,7 +8,7 @@ import torch.distributed as dist
 from deft_horovod.distributed import DistributedOptimizer
 from deft_horovod.peers import OVER_TORCH, stock
 from deft_horovod.runtime.ranks.agreement import Agreement
-from tests.parallel.scripts.reporting import cases_in, chosen, run_cases
+from tests.parallel.scripts.distributed.job import run_in_job
 
 GROUP = stock.global_process_set
 
@@ -90,12 +90,5 @@ def case_horovods_side_is_refused() -> None:
         raise AssertionError("both were imported")
 
 
-def main() -> None:
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo")
-    run_cases(chosen(cases_in(globals())))
-    dist.destroy_process_group()
-
-
 if __name__ == "__main__":
-    main()
+    run_in_job(globals())

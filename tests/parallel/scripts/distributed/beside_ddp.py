@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from deft_horovod.distributed import DistributedOptimizer
-from tests.parallel.scripts.reporting import cases_in, chosen, run_cases
+from tests.parallel.scripts.distributed.job import run_in_job
 
 STEPS = 24
 
@@ -144,7 +144,7 @@ def accumulate(module: Any, optimizer: Any, quiet: Any) -> None:
         optimizer.step()
 
 
-def no_sync_as_with_ddp(policy: str) -> None:
+def case_no_sync(policy: str) -> None:
     module, optimizer = ours(adamw, policy=policy, broadcast_buffers=False)
     accumulate(module, optimizer, optimizer.no_sync)
     other = DistributedDataParallel(model(), broadcast_buffers=False)
@@ -153,10 +153,6 @@ def no_sync_as_with_ddp(policy: str) -> None:
     if dist.get_world_size() == 2:
         pairs = zip(module.parameters(), other.parameters(), strict=True)
         assert all(torch.equal(a, b) for a, b in pairs)
-
-
-def case_no_sync(policy: str) -> None:
-    no_sync_as_with_ddp(policy)
 
 
 def case_unlike_models_become_equal() -> None:
@@ -247,12 +243,5 @@ def case_state_goes_on() -> None:
     assert everything(again) == everything(module)
 
 
-def main() -> None:
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo")
-    run_cases(chosen(cases_in(globals())))
-    dist.destroy_process_group()
-
-
 if __name__ == "__main__":
-    main()
+    run_in_job(globals())
