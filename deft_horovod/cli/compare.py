@@ -1,4 +1,4 @@
-"""deft-profile compare: stock Horovod and ours, taking turns in the job itself."""
+"""deft-profile compare: stock Horovod, or DDP, and ours, taking turns in the job itself."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, Final
 import click
 
 from deft_horovod import policies
-from deft_horovod.cli.inputs import accuracy_option
+from deft_horovod.cli.inputs import accuracy_option, torchrun_option
 from deft_horovod.cli.launch.script_request import Question
 from deft_horovod.cli.output import Output
-from deft_horovod.comparison import STOCK, Comparison
+from deft_horovod.comparison import DDP, STOCK, Comparison
 from deft_horovod.comparison.table import rendered, to_data
 from deft_horovod.comparison.text import verdict
 from deft_horovod.config import Config
@@ -29,11 +29,13 @@ _PROFILE_STEPS: Final = 10
     help="Start so many ranks on this machine, with horovodrun. For other machines: horovodrun "
     "-np N -H host:slots,... deft-profile compare -- python train.py.",
 )
+@torchrun_option
 @click.option(
     "--policy",
     type=click.Choice([name for name in policies.registry() if name != STOCK]),
     metavar="POLICY",
-    help="Compare with this one.  [default: the script's own; auto where it has stock Horovod]",
+    help="Compare with this one.  [default: the script's own; auto where that is what the job does "
+    "without us]",
 )
 @accuracy_option
 @click.option("--max-delay", type=click.IntRange(0), help="Steps that an update may come late.")
@@ -82,6 +84,7 @@ _PROFILE_STEPS: Final = 10
 @click.argument("words", metavar="[--] python SCRIPT [ARGUMENT]...", nargs=-1, required=True)
 def command(
     ranks: int | None,
+    torchrun: bool,
     path: Path,
     force: bool,
     as_json: bool,
@@ -90,16 +93,19 @@ def command(
 ) -> None:
     """Runs a training script for some steps with stock Horovod and with ours, in turns.
 
-    The script needs no change: `import horovod.torch` gives our optimizer here. A profile is taken
-    first, then the policies take turns; the script ends after that. Under horovodrun this is the
-    program of each rank.
+    The script needs no change: `import horovod.torch` gives our optimizer here, and with --torchrun
+    torch's DistributedDataParallel does, whose buckets (policy `ddp`) ours is compared with then. A
+    profile is taken first, then the policies take turns; the script ends after that. Under
+    horovodrun this is the program of each rank.
     """
+    if torchrun and options["policy"] == DDP:
+        raise click.UsageError("with --torchrun, ddp is what the others are compared with")
     if ranks is None and Config.launched_rank() is None:
         raise click.UsageError(
             f"there is nothing to compare on one rank: give -np {_FEWEST_RANKS} or more, or start "
             "it with horovodrun"
         )
-    question = Question("comparison", _RANK, ranks, path, force, as_json)
+    question = Question("comparison", _RANK, ranks, path, force, as_json, torchrun)
     given = {"steps": _PROFILE_STEPS, **options}
     question.ask(words, [w for name, value in given.items() for w in _option(name, value)])
     comparison = Comparison.load(path)

@@ -24,6 +24,10 @@ accuracy_option = click.option(
     "Formats have to be in the profile.",
 )
 
+torchrun_option = click.option(
+    "--torchrun", is_flag=True, help="Start ranks with torchrun, for jobs without Horovod."
+)
+
 
 class ProfileFile(click.ParamType[Profile]):
     """A profile, by the name of its file."""

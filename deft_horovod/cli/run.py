@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from deft_horovod.cli.inputs import parameters_of
+from deft_horovod.cli.inputs import parameters_of, torchrun_option
 from deft_horovod.cli.launch.script_request import Question
 from deft_horovod.cli.layers import summary
 from deft_horovod.cli.output import Output
@@ -25,9 +25,7 @@ _RANK: Final = "deft_horovod.job.profiled_script"
     help="Start so many ranks on this machine, with horovodrun. For other machines: horovodrun "
     "-np N -H host:slots,... deft-profile run -- python train.py.  [default: one, without Horovod]",
 )
-@click.option(
-    "--torchrun", is_flag=True, help="Start ranks with torchrun, for jobs without Horovod."
-)
+@torchrun_option
 @click.option(
     "--steps", type=click.IntRange(1), default=10, show_default=True, help="Steps to measure."
 )

@@ -1,9 +1,11 @@
-"""Comparison: what the steps of a job took under stock Horovod and under ours, taking turns."""
+"""Comparison: what the steps of a job took without us and with us, taking turns."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from statistics import median
-from typing import Annotated, Literal
+from types import MappingProxyType
+from typing import Annotated, Final, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -14,7 +16,10 @@ from deft_horovod.errors import PlanError, explain
 from deft_horovod.plan import Plan
 from deft_horovod.profile import Profile
 
-STOCK = "stock"
+STOCK: Final = "stock"
+DDP: Final = "ddp"
+# What jobs do without us, for people: those of Horovod, and those of torch.distributed.
+BASELINES: Final[Mapping[str, str]] = MappingProxyType({STOCK: "stock Horovod", DDP: "DDP's way"})
 
 _Round = Annotated[tuple[Microseconds, ...], Field(min_length=1)]
 
@@ -50,14 +55,19 @@ class Comparison(Record):
 
     version: Literal[1] = 1
     policy: Name  # that was asked for
-    chosen: Index  # of the arms; 0: stock Horovod is kept
+    chosen: Index  # of the arms; 0: the baseline is kept
     profile: Profile
     arms: Annotated[tuple[Arm, ...], Field(min_length=1)]
 
     @property
-    def stock(self) -> Arm:
+    def baseline(self) -> Arm:
         """What the job has today."""
         return self.arms[0]
+
+    @property
+    def baseline_name(self) -> str:
+        """The same, for people."""
+        return BASELINES[self.baseline.policy]
 
     @property
     def ours(self) -> Arm:
@@ -65,12 +75,12 @@ class Comparison(Record):
         return self.arms[self.chosen]
 
     def speedup(self, arm: Arm) -> float:
-        """How many times as fast as stock Horovod, by the medians."""
-        return _ratio(self.stock.step_us, arm.step_us)
+        """How many times as fast as the baseline, by the medians."""
+        return _ratio(self.baseline.step_us, arm.step_us)
 
     def speedups(self, arm: Arm) -> tuple[float, ...]:
-        """The same round by round, each against the stock steps of its own round."""
-        pairs = zip(self.stock.rounds_us, arm.rounds_us, strict=True)
+        """The same round by round, each against the baseline's steps of its own round."""
+        pairs = zip(self.baseline.rounds_us, arm.rounds_us, strict=True)
         return tuple(_ratio(median(before), median(now)) for before, now in pairs)
 
     def exposed_us(self, arm: Arm) -> float:
@@ -83,11 +93,11 @@ class Comparison(Record):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.stock.policy != STOCK or self.chosen >= len(self.arms):
+        if self.baseline.policy not in BASELINES or self.chosen >= len(self.arms):
             raise PlanError(
                 explain(
-                    "comparison rule 'arms': stock Horovod has to be the first of those compared, "
-                    "and one of them the chosen one",
+                    "comparison rule 'arms': stock Horovod, or ddp, has to be the first of those "
+                    "compared, and one of them the chosen one",
                     observed=f"{[arm.name for arm in self.arms]}, of which number {self.chosen}",
                 )
             )

@@ -16,7 +16,13 @@ def rendered(comparison: Comparison) -> Table:
     """All that took part, for a person."""
     shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     shown.add_column("\npolicy")
-    for title in ("step\nms", "four of five\nms", "exposed\nms", "\nshare", "of stock's\nspeed"):
+    for title in (
+        "step\nms",
+        "four of five\nms",
+        "exposed\nms",
+        "\nshare",
+        f"of {comparison.baseline.policy}'s\nspeed",
+    ):
         shown.add_column(title, justify="right", no_wrap=True)
     shown.add_column("\nupdates", overflow="fold")
     for arm in comparison.arms:

@@ -12,21 +12,21 @@ _MS: Final = 1e-3
 
 def verdict(comparison: Comparison) -> str:
     """What it comes to, in one line."""
-    stock, ours = comparison.stock, comparison.ours
-    if ours is stock:
-        others = [arm for arm in comparison.arms if arm is not stock]
-        best = max(others, key=comparison.speedup, default=stock)
+    before, ours = comparison.baseline, comparison.ours
+    if ours is before:
+        others = [arm for arm in comparison.arms if arm is not before]
+        best = max(others, key=comparison.speedup, default=before)
         return (
-            f"stock Horovod is kept: the best of the others, {best.name}, was "
-            f"{comparison.speedup(best):.2f}x as fast; step {_ms(stock)}, of which communication "
-            f"exposed {comparison.exposed_share(stock):.0%}"
+            f"{comparison.baseline_name} is kept: the best of the others, {best.name}, was "
+            f"{comparison.speedup(best):.2f}x as fast; step {_ms(before)}, of which communication "
+            f"exposed {comparison.exposed_share(before):.0%}"
         )
-    shares = [comparison.exposed_share(arm) for arm in (stock, ours)]
+    shares = [comparison.exposed_share(arm) for arm in (before, ours)]
     speedups = comparison.speedups(ours)
     spread = f"{min(speedups):.2f} .. {max(speedups):.2f} in {len(speedups)} rounds"
     parts = [
         f"communication exposed {shares[0]:.0%} -> {shares[1]:.0%}",
-        f"step {stock.step_us * _MS:.1f} -> {_ms(ours)}",
+        f"step {before.step_us * _MS:.1f} -> {_ms(ours)}",
         f"{comparison.speedup(ours):.2f}x ({spread})",
         staleness_text(ours.plan) if ours.plan is not None else "",
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 import torch
@@ -18,7 +19,16 @@ from deft_horovod.runtime.ranks.groups import Groups
 from deft_horovod.runtime.ranks.named_parameters import members_of
 from deft_horovod.runtime.ranks.reduction import Reduction
 
-_COMPRESSIONS: Final = {"none": stock.Compression.none, "fp16": stock.Compression.fp16}
+_COMPRESSIONS: Final[Mapping[str, Any]] = MappingProxyType(
+    {"none": stock.Compression.none, "fp16": stock.Compression.fp16}
+)
+
+
+def average(compression: Literal["none", "fp16"]) -> Reduction:
+    """What becomes of gradients: their average over all ranks, sent in full or in 16 bits."""
+    return Reduction(
+        stock.Average, _COMPRESSIONS[compression], 1.0, False, stock.global_process_set
+    )
 
 
 def DistributedOptimizer(  # noqa: N802  # as Horovod's
@@ -54,10 +64,7 @@ def DistributedOptimizer(  # noqa: N802  # as Horovod's
     make_equal(model)
     if broadcast_buffers:
         broadcast_before_forward(model)
-    reduction = Reduction(
-        stock.Average, _COMPRESSIONS[compression], 1.0, False, stock.global_process_set
-    )
-    brief = first_brief(settings, reduction, Groups.parse(None), optimizer)
+    brief = first_brief(settings, average(compression), Groups.parse(None), optimizer)
     active = stock.size() > 1
     return wrapper.DistributedOptimizer(optimizer, members, brief, backward_passes_per_step, active)
 

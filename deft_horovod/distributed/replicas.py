@@ -13,9 +13,9 @@ _DISTRIBUTED: Final[Any] = torch.distributed
 _ROOT: Final = 0
 
 
-def make_equal(model: torch.nn.Module) -> None:
+def make_equal(model: torch.nn.Module, *, buffers: bool = True) -> None:
     """What a model is trained from. All ranks call it."""
-    _broadcast([*model.parameters(), *model.buffers()])
+    _broadcast([*model.parameters(), *(model.buffers() if buffers else ())])
 
 
 def broadcast_before_forward(model: torch.nn.Module) -> None:
@@ -25,9 +25,14 @@ def broadcast_before_forward(model: torch.nn.Module) -> None:
         model.register_forward_pre_hook(_before_forward)
 
 
-def _before_forward(model: torch.nn.Module, _: object) -> None:
+def begin_forward(model: torch.nn.Module) -> None:
+    """A forward of all ranks, if it is one in training."""
     if model.training and torch.is_grad_enabled():
         _broadcast(list(model.buffers()))
+
+
+def _before_forward(model: torch.nn.Module, _: object) -> None:
+    begin_forward(model)
 
 
 def _broadcast(tensors: Sequence[torch.Tensor]) -> None:

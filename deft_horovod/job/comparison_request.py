@@ -1,11 +1,11 @@
-"""A request to compare stock Horovod with a policy in the script itself."""
+"""A request to compare the baseline with a policy in the script itself."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from deft_horovod.comparison import STOCK, Comparison
+from deft_horovod.comparison import BASELINES, Comparison
 from deft_horovod.config import Config
 from deft_horovod.runtime.decide.phases import planned_phases
 from deft_horovod.runtime.job_request import AskedOptimizer, JobRequest, Purpose
@@ -40,7 +40,7 @@ class ComparisonRequest(JobRequest[Comparison]):
 
     def over_config(self, config: Config) -> Config:
         script = super().over_config(config).model_dump()
-        if config.policy == STOCK:  # compared with itself it would say nothing
+        if config.policy in BASELINES:  # compared with itself it would say nothing
             script["policy"] = "auto"
         over = Config.model_validate({**script, **self._options})
         phases = planned_phases(over.policy, over, 0, self.purpose)

@@ -8,13 +8,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from deft_horovod.config import Config
 from deft_horovod.peers import OVER_TORCH
 
 
 def substitute() -> None:
     """From now on ``horovod.torch`` means ours, in every import statement. Over torch.distributed
-    scripts import ours themselves."""
+    it is ``DistributedDataParallel`` that ours takes the place of."""
     if OVER_TORCH:
+        from deft_horovod.distributed.substitute import substitute as substitute_ddp
+
+        substitute_ddp(Config.load(None))
         return
     import horovod
 

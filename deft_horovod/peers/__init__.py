@@ -12,10 +12,12 @@ import importlib.util
 import sys
 from typing import Any, Final
 
+from deft_horovod.comparison import DDP, STOCK
 from deft_horovod.errors import BuildMismatchError, explain
 
 OVER_TORCH: Final = "deft_horovod.distributed" in sys.modules
-STOCK: Final = "policy stock" if OVER_TORCH else "stock Horovod"  # what gains are told against
+# What gains are told against: Horovod's own calls, or the buckets of DistributedDataParallel.
+BASELINE: Final = DDP if OVER_TORCH else STOCK
 QUEUE: Final = "the queue of torch.distributed" if OVER_TORCH else "Horovod's queue"
 
 

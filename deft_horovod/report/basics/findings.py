@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from deft_horovod.base.parameter import Parameter
-from deft_horovod.comparison import Comparison
+from deft_horovod.comparison import BASELINES, STOCK, Comparison
 from deft_horovod.plan import Plan
 from deft_horovod.profile import Profile
 from deft_horovod.profile.layer_table import LayerTable, layer_table
@@ -35,11 +35,11 @@ class ReportInputs:
 
 @dataclass(frozen=True)
 class Figures:
-    """The step before and after. Before is stock Horovod."""
+    """The step before and after. Before is the baseline."""
 
     compute_us: float
     before_us: float
-    after_us: float | None = None  # None: stock Horovod is kept
+    after_us: float | None = None  # None: the baseline is kept
     speedups: tuple[float, ...] = ()  # round by round; empty: predicted
 
     @property
@@ -64,7 +64,7 @@ class Findings:
     inputs: ReportInputs
     layers: LayerTable
     # What the profile makes of both, whatever was measured.
-    before: StockStep
+    before: Timeline | StockStep
     after: Timeline | StockStep | None
     figures: Figures
 
@@ -73,8 +73,20 @@ class Findings:
         return self.inputs.comparison is not None
 
     @property
+    def baseline(self) -> str:
+        """What the job does without us."""
+        compared = self.inputs.comparison
+        return BASELINES[STOCK] if compared is None else compared.baseline_name
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether nothing is set beside the baseline."""
+        compared = self.inputs.comparison
+        return self.policy == STOCK if compared is None else compared.chosen == 0
+
+    @property
     def policy(self) -> str:
-        """What is set beside stock Horovod; stock itself where that is kept."""
+        """What is set beside the baseline; the baseline itself where that is kept."""
         if self.inputs.comparison is not None:
             return self.inputs.comparison.ours.name
         return "stock" if self.inputs.plan is None else self.inputs.plan.policy
@@ -87,13 +99,14 @@ class Findings:
 
 
 def findings(inputs: ReportInputs) -> Findings:
-    """Works out what the profile makes of stock Horovod and of the plan.
+    """Works out what the profile makes of the baseline and of the plan.
 
     Raises:
         PlanError: the profile does not say what a link of the plan costs.
     """
     profile, plan = inputs.profile, inputs.plan
-    before = simulate_stock(inputs.parameters, profile)
+    old = inputs.comparison.baseline.plan if inputs.comparison is not None else None
+    before = simulate_stock(inputs.parameters, profile) if old is None else play(old, profile)
     # Sparse gradients are in no plan; what they take could not be told.
     whole = plan is not None and len(plan.slots) == len(profile.ready_order)
     after = play(plan, profile) if plan is not None and whole else None
@@ -107,12 +120,12 @@ def findings(inputs: ReportInputs) -> Findings:
 
 
 def _figures(
-    inputs: ReportInputs, before: StockStep, after: Timeline | StockStep | None
+    inputs: ReportInputs, before: Timeline | StockStep, after: Timeline | StockStep | None
 ) -> Figures:
     compute_us, comparison = inputs.profile.compute_us, inputs.comparison
     if comparison is None:
         return Figures(compute_us, before.step_us, None if after is None else after.step_us)
-    stock, ours = comparison.stock, comparison.ours
-    if ours is stock:
-        return Figures(compute_us, stock.step_us)
-    return Figures(compute_us, stock.step_us, ours.step_us, comparison.speedups(ours))
+    old, ours = comparison.baseline, comparison.ours
+    if ours is old:
+        return Figures(compute_us, old.step_us)
+    return Figures(compute_us, old.step_us, ours.step_us, comparison.speedups(ours))

@@ -22,6 +22,11 @@ def rate_text(cost: LinkCost) -> str:
     return f"{_rounded(1.0 / cost.beta_us_per_byte)} MB/s"
 
 
+def capital(text: str) -> str:
+    """As the beginning of a sentence."""
+    return text[:1].upper() + text[1:]
+
+
 def short(name: str, most: int = 20) -> str:
     """A name where there is no second line to go to."""
     return name if len(name) <= most else f"{name[: most - 1]}…"

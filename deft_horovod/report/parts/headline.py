@@ -10,14 +10,14 @@ from deft_horovod.plan.staleness_text import IN_TIME, staleness_text
 from deft_horovod.plan.words import many
 from deft_horovod.report.basics.findings import Figures, Findings
 from deft_horovod.report.basics.markup import element
-from deft_horovod.report.basics.wording import exposed_text, ms, rate_text
+from deft_horovod.report.basics.wording import capital, exposed_text, ms, rate_text
 
 
 def headline_text(findings: Findings) -> str:
     """What it comes to, in a few words."""
-    if findings.policy == "stock":
+    if findings.is_kept:
         if findings.measured or findings.inputs.profile.links:
-            return "Stock Horovod is kept"
+            return f"{capital(findings.baseline)} is kept"
         return "Nothing travels on one rank" if _alone(findings) else "No link was measured"
     if findings.figures.after_us is None:
         return f"A plan of {findings.policy}"
@@ -66,7 +66,7 @@ def headline(findings: Findings) -> Element:
 def _sentence(findings: Findings) -> str:
     """The verdict as a page has it; the name of a policy stays as it is written."""
     text = verdict_text(findings).replace(" -> ", " → ")
-    return text if text.startswith(f"{findings.policy}:") else text[:1].upper() + text[1:]
+    return text if text.startswith(f"{findings.policy}:") else capital(text)
 
 
 def _tiles(findings: Findings) -> list[Element]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Final
 from xml.etree.ElementTree import Element
 
 from deft_horovod import __version__
@@ -9,6 +10,9 @@ from deft_horovod.plan.words import many
 from deft_horovod.report.basics.findings import Findings
 from deft_horovod.report.basics.markup import Content, element
 from deft_horovod.report.basics.wording import ms
+from deft_horovod.simulate.stock import StockStep
+
+_FUSION: Final = " Stock Horovod fuses what is ready in cycles of 1 ms, up to 128 MiB."
 
 
 def provenance(findings: Findings) -> Element:
@@ -72,8 +76,7 @@ def caveats(findings: Findings) -> list[str]:
     if findings.inputs.profile.links:
         found.append(
             "Timelines are calculated: messages take what the fit of their link says, computing "
-            "what the profile says. Stock Horovod fuses what is ready in cycles of 1 ms, up to "
-            "128 MiB."
+            f"what the profile says.{_FUSION if isinstance(findings.before, StockStep) else ''}"
         )
     plan = findings.inputs.plan
     if plan is not None and findings.after is None:

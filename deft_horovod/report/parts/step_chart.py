@@ -39,8 +39,8 @@ def step_chart(findings: Findings) -> Element:
     rows = step_rows(findings)
     comparison = findings.inputs.comparison
     if comparison is not None:
-        rounds = len(comparison.stock.rounds_us)
-        steps = sum(len(one) for one in comparison.stock.rounds_us)
+        rounds = len(comparison.baseline.rounds_us)
+        steps = sum(len(one) for one in comparison.baseline.rounds_us)
         text = (
             f"All took turns in the same job: {rounds} rounds, {steps} steps each. The bar is the "
             "median step, the line across its end holds four of five steps. Grey is computing, "
@@ -65,7 +65,7 @@ def step_chart(findings: Findings) -> Element:
 
 
 def step_rows(findings: Findings) -> list[StepRow]:
-    """Stock Horovod first."""
+    """The baseline first."""
     if findings.inputs.comparison is not None:
         return _measured(findings.inputs.comparison)
     figures, plan = findings.figures, findings.inputs.plan

@@ -24,14 +24,14 @@ from deft_horovod.report.basics.axis import ms_places, x_ticks
 from deft_horovod.report.basics.findings import Findings
 from deft_horovod.report.basics.labels import fitting
 from deft_horovod.report.basics.markup import element, percent, svg
-from deft_horovod.report.basics.wording import exposed_text, ms, short
+from deft_horovod.report.basics.wording import capital, exposed_text, ms, short
 from deft_horovod.simulate.stock import StockStep
 from deft_horovod.solver.predict.timeline import Timeline
 
 _ROW_PX: Final = 50
 _BAR_TOP_PX, _BAR_PX = 18, 26
 _AXIS_PX: Final = 22
-_STEPS: Final = 2  # of stock Horovod, that are covered at least
+_STEPS: Final = 2  # of the baseline, that are covered at least
 # Of the width: narrower bars have no edge, which would hide their colour.
 _EDGE: Final = 0.008
 
@@ -48,15 +48,15 @@ class Picture:
 
 
 def timelines(findings: Findings) -> Element | None:
-    """Both, or stock Horovod's alone where that is kept; None: nothing takes time."""
+    """Both, or the baseline's alone where that is kept; None: nothing takes time."""
     shown = pictures(findings)
     if not any(picture.bars for picture in shown):
         return None
     kinds = {bar.kind for picture in shown for bar in picture.bars}
     text = (
         "Calculated from the profile, to one scale. Above is computing, below are the messages on "
-        "each link: those of stock Horovod with their sizes, ours with the numbers of their "
-        "buckets. Point at a bar to read what it is."
+        "each link: those of stock Horovod with their sizes, those of a plan with the numbers of "
+        "its buckets. Point at a bar to read what it is."
     )
     return element(
         "section",
@@ -68,24 +68,24 @@ def timelines(findings: Findings) -> Element | None:
 
 
 def pictures(findings: Findings) -> list[Picture]:
-    """Of the same duration: two steps of stock Horovod, or more where the plan needs them."""
+    """Of the same duration: two steps of the baseline, or more where the plan needs them."""
     inputs, after = findings.inputs, findings.after
-    profile, plan = inputs.profile, inputs.plan
+    plan = inputs.plan
     duration_us = _STEPS * findings.before.step_us
     if isinstance(after, Timeline) and plan is not None:
         duration_us = max(duration_us, plan_periods(plan) * after.period_us)
     elif after is not None:
         duration_us = max(duration_us, _STEPS * after.step_us)
-    bars = stock_bars(findings.before, profile, duration_us)
-    links = [link.name for link in profile.links[:1]]
+    old = findings.baseline
+    rows, bars = _before(findings, duration_us)
     stock = Picture(
-        title="Before: stock Horovod" if after is not None else "Stock Horovod",
+        title=f"Before: {old}" if after is not None else capital(old),
         text=_step_text(findings.before, _measured_us(findings, before=True)),
-        rows=("compute", *(_link_text(name, _stock_busy(findings.before)) for name in links)),
+        rows=tuple(rows),
         bars=tuple(bars),
         duration_us=duration_us,
     )
-    if after is None or plan is None:
+    if after is None or plan is None or findings.is_kept:
         return [stock]
     rows, bars = _of_plan(findings, plan, after, duration_us)
     text = _step_text(after, _measured_us(findings, before=False))
@@ -104,6 +104,18 @@ def legend(kinds: set[str]) -> Element:
         if kind in kinds
     ]
     return element("ul", *entries, class_="legend")
+
+
+def _before(findings: Findings, duration_us: float) -> tuple[list[str], list[Bar]]:
+    """Names of its rows, and its bars."""
+    before, inputs = findings.before, findings.inputs
+    plan = inputs.comparison.baseline.plan if inputs.comparison is not None else None
+    if plan is not None:
+        return _of_plan(findings, plan, before, duration_us)
+    if not isinstance(before, StockStep):
+        return ["compute"], []
+    links = [_link_text(link.name, _stock_busy(before)) for link in inputs.profile.links[:1]]
+    return ["compute", *links], stock_bars(before, inputs.profile, duration_us)
 
 
 def _of_plan(
@@ -219,7 +231,7 @@ def _measured_us(findings: Findings, *, before: bool) -> float | None:
     comparison = findings.inputs.comparison
     if comparison is None:
         return None
-    return comparison.stock.step_us if before else comparison.ours.step_us
+    return comparison.baseline.step_us if before else comparison.ours.step_us
 
 
 def _stock_busy(step: StockStep) -> float:

@@ -27,6 +27,7 @@ class Brief:
     calm: bool = False  # the learning rate has fallen far, see `RateWatch`
     late: bool = True  # updates may be, in this phase
     sums: bool = True  # steps may travel as one sum
+    gates: bool = True  # updates may wait until forward needs them
 
     @property
     def limits(self) -> Limits:

@@ -14,13 +14,13 @@ from typing import Final
 
 import numpy as np
 
-from deft_horovod.comparison import STOCK
+from deft_horovod.peers import BASELINE
 
 Who = tuple[str, bool]  # the policy, and whether its plan may be late
 
 FEWEST_STEPS: Final = 8  # of fewer, nothing is known of the noise
 _ERRORS: Final = 2.0  # of a difference that counts as one
-_MOST: Final = 2  # beside stock Horovod
+_MOST: Final = 2  # beside the baseline
 # Of normally distributed values: their deviation in ranges between quartiles, and the error of a
 # median in errors of a mean.
 _RANGE: Final = 1.349
@@ -49,18 +49,18 @@ class StepTime:
 
 
 def contenders(times: Mapping[Who, StepTime], min_gain: float) -> list[Who]:
-    """Stock Horovod and those that may be the fastest. None where it is clear whether anything
+    """The baseline and those that may be the fastest. None where it is clear whether anything
     gains as much as is asked for, or where the noise is not known."""
-    stock = times[STOCK, False]
-    others = {who: time for who, time in times.items() if who != (STOCK, False)}
+    before = times[BASELINE, False]
+    others = {who: time for who, time in times.items() if who != (BASELINE, False)}
     if not others or not all(math.isfinite(time.error_us) for time in times.values()):
         return []
     fastest = min(others.values(), key=lambda time: time.us)
-    gap_us = abs(stock.us * (1.0 - min_gain) - fastest.us)
-    if gap_us >= _noise_us(stock, fastest):
+    gap_us = abs(before.us * (1.0 - min_gain) - fastest.us)
+    if gap_us >= _noise_us(before, fastest):
         return []
     near = [who for who, time in others.items() if time.us - fastest.us <= _noise_us(time, fastest)]
-    return [(STOCK, False), *sorted(near, key=lambda who: times[who].us)[:_MOST]]
+    return [(BASELINE, False), *sorted(near, key=lambda who: times[who].us)[:_MOST]]
 
 
 def _noise_us(one: StepTime, other: StepTime) -> float:

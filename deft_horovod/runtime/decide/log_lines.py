@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from deft_horovod import peers
-from deft_horovod.comparison import STOCK
+from deft_horovod.comparison import BASELINES
+from deft_horovod.peers import BASELINE
 from deft_horovod.plan import Plan
 from deft_horovod.plan.staleness_text import bytes_of_step, staleness_text
 from deft_horovod.profile import Profile
@@ -30,9 +30,9 @@ def lateness_text(plan: Plan, correction: str) -> str:
 def verdict(
     profile: Profile, plan: Plan | None, step_us: float, trials_us: Mapping[tuple[str, bool], float]
 ) -> str:
-    """What the job does now, against stock Horovod in the same job, in one line."""
+    """What the job does now, against what it would do without us, in one line."""
     compute, now = profile.compute_us * _MS, step_us * _MS
-    before = trials_us.get((STOCK, False), profile.step_us) * _MS
+    before = trials_us.get((BASELINE, False), profile.step_us) * _MS
     sent_bytes = 0 if plan is None else sum(bytes_of_step(plan).values())
     cost = profile.link
     sent = cost.beta_us_per_byte * sent_bytes * _MS if cost is not None else 0.0
@@ -40,11 +40,11 @@ def verdict(
         f"compute {compute:.1f} ms",
         f"communication {sent:.1f} ms" if sent_bytes else "",
         f"exposed {max(0.0, before - compute):.1f} -> {max(0.0, now - compute):.1f} ms",
-        f"step {before:.1f} -> {now:.1f} ms ({before / now if now else 1.0:.2f}x of stock)",
+        f"step {before:.1f} -> {now:.1f} ms ({before / now if now else 1.0:.2f}x of {BASELINE})",
         "" if plan is None else staleness_text(plan),
         _trials(trials_us),
     ]
-    name = plan.policy if plan is not None else f"{peers.STOCK} is kept"
+    name = plan.policy if plan is not None else f"{BASELINES[BASELINE]} is kept"
     return f"deft_horovod: {name}: {', '.join(part for part in parts if part)}"
 
 

@@ -15,13 +15,14 @@ from typing import Final, Literal
 from deft_horovod import policies
 from deft_horovod.comparison import STOCK
 from deft_horovod.config import Config
+from deft_horovod.peers import BASELINE
 from deft_horovod.policies.limits import limits
 from deft_horovod.runtime.job_request import Purpose
 
 _SYNCHRONOUS: Final = "least_stale"
 _MORE_ROUNDS: Final = 4  # where noise hides which candidate is the fastest
 _LOOKS: Final = 40  # steps whose gradients are judged; the guard wants 20, twice is less noisy
-_CANDIDATES: Final = (STOCK, "bucket", "priority", _SYNCHRONOUS)
+_CANDIDATES: Final = (BASELINE, "bucket", "priority", _SYNCHRONOUS)
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,10 @@ def _one_round(candidates: Iterable[tuple[str, bool]], config: Config) -> tuple[
 
 
 def _candidates(policy: str, late: bool) -> list[tuple[str, bool]]:
-    """Policies, and whether they may be late: what `auto` chooses from, or stock and one other."""
+    """Policies, and whether they may be late: what `auto` chooses from, or the baseline and one
+    other."""
     if policy != "auto":
-        return [(STOCK, False), (policy, late)]
+        return [(BASELINE, False), (policy, late)]
     candidates = [(name, False) for name in _CANDIDATES]
     return [*candidates, (_SYNCHRONOUS, True)] if late else candidates
 
@@ -185,13 +187,13 @@ class Phases:
 
 
 def choose(times_us: Mapping[tuple[str, bool], float], min_gain: float) -> tuple[str, bool]:
-    """The fastest, unless it gains less over the stock way than is asked for.
+    """The fastest, unless it gains less over the baseline than is asked for.
 
     Of several that are within half of that of the fastest, the one listed first: the simpler one.
     """
-    stock_us = times_us[STOCK, False]
+    before_us = times_us[BASELINE, False]
     fastest_us = min(times_us.values())
-    if fastest_us >= stock_us * (1.0 - min_gain):
-        return STOCK, False
+    if fastest_us >= before_us * (1.0 - min_gain):
+        return BASELINE, False
     near_us = fastest_us * (1.0 + min_gain / 2)
-    return next(key for key, us in times_us.items() if us <= near_us and key != (STOCK, False))
+    return next(key for key, us in times_us.items() if us <= near_us and key != (BASELINE, False))

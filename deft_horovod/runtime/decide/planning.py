@@ -97,6 +97,9 @@ def _request(brief: Brief, members: Sequence[NamedParameter], profile: Profile) 
                 or stays_exact(member.name, member.tensor.shape, brief.config.exact),
             )
         )
+    if not brief.gates:
+        unused = (None,) * len(profile.first_use_us)
+        profile = profile.model_copy(update={"first_use_us": unused})
     return Request(
         parameters=tuple(parameters),
         profile=profile,

@@ -32,11 +32,11 @@ def test_what_is_told_follows_from_the_steps(comparison):
         low_us, high_us = arm.spread_us
         assert min(steps) - 1e-6 <= low_us <= high_us <= max(steps) + 1e-6
         assert arm.step_us == median(steps)
-        assert comparison.speedup(arm) * arm.step_us == pytest.approx(comparison.stock.step_us)
+        assert comparison.speedup(arm) * arm.step_us == pytest.approx(comparison.baseline.step_us)
         assert len(comparison.speedups(arm)) == len(arm.rounds_us)
         assert 0.0 <= comparison.exposed_share(arm) <= 1.0
         assert comparison.exposed_us(arm) <= arm.step_us
-    assert comparison.speedup(comparison.stock) == 1.0
+    assert comparison.speedup(comparison.baseline) == 1.0
     assert comparison.ours in comparison.arms
 
 

@@ -16,7 +16,7 @@ def test_of_a_comparison_it_is_what_was_measured():
     of, found = comparison(2), compared(2)
     assert found.measured
     assert found.policy == "deft (late)"
-    assert found.figures.before_us == of.stock.step_us
+    assert found.figures.before_us == of.baseline.step_us
     assert found.figures.after_us == of.ours.step_us
     assert found.figures.speedup == pytest.approx(of.speedup(of.ours))
     assert found.figures.speedups == of.speedups(of.ours)

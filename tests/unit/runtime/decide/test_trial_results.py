@@ -22,7 +22,7 @@ class Two:
 def test_the_slowest_rank_makes_the_step_and_auto_takes_the_fastest(asked, min_gain, chosen):
     found = comparison(Two(), asked, min_gain, ROUNDS, {}, Profile.assumed(1))
     assert [arm.name for arm in found.arms] == ["stock", "deft (late)"]
-    assert found.stock.rounds_us == ((5.0, 8.0), (6.0, 6.0))
+    assert found.baseline.rounds_us == ((5.0, 8.0), (6.0, 6.0))
     assert found.arms[1].rounds_us == ((3.0, 4.0), (2.0, 5.0))
     assert found.chosen == chosen
 
