@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import torch
-import torch.distributed
 
 from deft_horovod.config import Config
 from deft_horovod.distributed.optimizer import average
@@ -23,6 +22,7 @@ from deft_horovod.errors import NotSupportedError, explain
 from deft_horovod.peers import stock
 from deft_horovod.runtime import wrapper
 from deft_horovod.runtime.decide.first_brief import first_brief
+from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.groups import Groups
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 
@@ -30,14 +30,22 @@ if TYPE_CHECKING:
     from deft_horovod.distributed.stand_in import StandIn
 
 _T = TypeVar("_T")
-# Torch annotates only part of what is there.
-_DISTRIBUTED: Final[Any] = torch.distributed
+_SCHEDULERS: Final = "_wrapped_by_lr_sched"  # so torch's schedulers mark the step() they wrap
 
 
 class TakenOptimizer(wrapper.DistributedOptimizer):
     """It was the script's own."""
 
     finds_unused: bool = False
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """As ours. Schedulers ask whether it was called, also those that are older than us."""
+        self._opt_called = True
+        return super().step(closure)
+
+    # Neither schedulers nor torch's hooks of step() wrap it once more.
+    setattr(step, _SCHEDULERS, True)
+    step.hooked = True  # type: ignore[attr-defined]
 
     def end_backward(self) -> None:
         """A backward pass is over: what it has completed travels now."""
@@ -52,9 +60,9 @@ class TakenOptimizer(wrapper.DistributedOptimizer):
     def _unused(self) -> list[torch.Tensor]:
         """Those that have no gradient on any rank; all ranks ask together."""
         tensors = [member.tensor for member in self._members]
-        used = torch.tensor([tensor.grad is not None for tensor in tensors], dtype=torch.int32)
-        _DISTRIBUTED.all_reduce(used)
-        return [tensor for tensor, ranks in zip(tensors, used.tolist(), strict=True) if not ranks]
+        agreement = Agreement(self._brief.reduction.process_set, self._brief.config.deadline_s)
+        used = agreement.union([tensor.grad is not None for tensor in tensors])
+        return [tensor for tensor, somewhere in zip(tensors, used, strict=True) if not somewhere]
 
     def _reduced(self, closure: Callable[[], Any]) -> Callable[[], Any]:
         """Its backward passes have averaged already."""
@@ -71,7 +79,7 @@ class Takeover:
     in the same one."""
 
     def __init__(self, settings: Config) -> None:
-        self._settings = settings
+        self._settings = _in_time(settings)
         self._models: list[weakref.ref[StandIn]] = []
         self._waiting: list[weakref.ref[torch.optim.Optimizer]] = []
         self._inner: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
@@ -154,12 +162,12 @@ class Takeover:
                     action="let one optimizer update each parameter",
                 )
             )
-        if "step" in vars(optimizer):
+        if not hasattr(optimizer.step, _SCHEDULERS) and "step" in vars(optimizer):
             raise NotSupportedError(
                 explain(
-                    f"a scheduler of {kind} was made before DistributedDataParallel",
-                    expected="first the model, then the optimizer, then its scheduler",
-                    action="change the order, or use deft_horovod.distributed.DistributedOptimizer",
+                    f"step() of this {kind} was replaced, and its gradients would not be averaged",
+                    observed=repr(vars(optimizer)["step"]),
+                    action="use deft_horovod.distributed.DistributedOptimizer",
                 )
             )
 
@@ -183,6 +191,7 @@ class Takeover:
         brief = replace(brief, gates=False)  # averages are in p.grad when backward() returns
         inner = object.__new__(type(optimizer))
         inner.__dict__.update(optimizer.__dict__)
+        inner.__dict__.pop("step", None)
         self._inner.add(inner)
         optimizer.__dict__.clear()
         optimizer.__class__ = TakenOptimizer
@@ -201,6 +210,15 @@ def around(run: Callable[..., _T], takeover: Takeover) -> Callable[..., _T]:
             return run(*args, **kwargs)
 
     return backward
+
+
+def _in_time(settings: Config) -> Config:
+    """Nobody calls flush() in such a script, and it may read averages after each backward pass. So
+    no update comes late, unless that was asked for."""
+    asked = settings.policy != "auto" or settings.accuracy is not None
+    if asked or settings.max_delay is not None:
+        return settings
+    return settings.model_copy(update={"max_delay": 0})
 
 
 def _ids(optimizer: torch.optim.Optimizer) -> set[int]:

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import sys
 import tempfile
 import time
@@ -29,6 +30,7 @@ SCRIPTS: Final = Path(__file__).parent / "scripts"
 _MARK: Final = "PARALLEL_TEST_JOB"
 _LINE: Final = re.compile(r"^\[(?:1,)?(\d+)\]<(?:stdout|stderr)>:(.*)$")
 _SHOWN_CHARACTERS: Final = 6000
+_TO_WRITE_S: Final = 3.0
 # How ranks are started, up to their number; the suites run as well under any of those of Horovod
 # (docs/guide/launchers.md).
 LAUNCHERS: Final = {
@@ -145,12 +147,37 @@ def _run(
 def _kill(job: ForkServerProcess, mark: str) -> None:
     """Everything that carries the mark of this job, and only that."""
     if job.exitcode is None:
+        _ask_where_they_are(mark)
         job.kill()
         job.join()
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):  # it ended meanwhile, or is somebody else's
-            if process.environ().get(_MARK) == mark:
-                process.kill()
+    for process in _marked(mark):
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+
+
+def _ask_where_they_are(mark: str) -> None:
+    """Ranks that hang write the stacks of their threads, and end."""
+    ranks = [process for process in _marked(mark) if not _marked_children(process, mark)]
+    for rank in ranks:
+        with contextlib.suppress(psutil.Error):
+            rank.send_signal(signal.SIGABRT)
+    psutil.wait_procs(ranks, timeout=_TO_WRITE_S)
+
+
+def _marked(mark: str) -> list[psutil.Process]:
+    return [process for process in psutil.process_iter() if _has(process, mark)]
+
+
+def _marked_children(process: psutil.Process, mark: str) -> bool:
+    with contextlib.suppress(psutil.Error):
+        return any(_has(child, mark) for child in process.children())
+    return False
+
+
+def _has(process: psutil.Process, mark: str) -> bool:
+    with contextlib.suppress(psutil.Error):  # it ended meanwhile, or is somebody else's
+        return bool(process.environ().get(_MARK) == mark)
+    return False
 
 
 def _read(path: Path) -> Any:

@@ -4,7 +4,7 @@ deft-profile asks of it."""
 from __future__ import annotations
 
 import json
-import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,39 +13,44 @@ import pytest
 
 from deft_horovod.comparison import Comparison
 from deft_horovod.plan import Plan
+from tests.parallel.launch import run_ranks
 from tests.places import ROOT
 
 pytestmark = pytest.mark.timeout(200)
 
-EXAMPLE = ROOT / "docs" / "examples" / "distributed" / "ddp.py"
-RUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
+EXAMPLES = ROOT / "docs" / "examples" / "distributed"
+EXAMPLE = EXAMPLES / "ddp.py"
+QUICK = {"DEFT_PROFILE_STEPS": "2", "DEFT_TRIAL_STEPS": "2", "DEFT_TRIAL_ROUNDS": "1"}
 
 
-def run(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        words,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        cwd=ROOT,
-        env={**os.environ, **env},
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT)
+
+
+def trained(example: str, **env: str) -> str:
+    """What two ranks print."""
+    job = run_ranks(
+        EXAMPLES / example,
+        2,
+        env={"TEST_LAUNCHER": "torchrun", **env},
+        interpreter=("-m", "deft_horovod", "--torchrun"),
     )
+    assert job.returncode == 0, job.output
+    return job.output
 
 
 def profiled(*words: str) -> subprocess.CompletedProcess[str]:
     return run(sys.executable, "-m", "deft_horovod.cli.main", *words)
 
 
-def test_it_trains_as_it_does_with_ddp() -> None:
-    quick = {"DEFT_PROFILE_STEPS": "2", "DEFT_TRIAL_STEPS": "2", "DEFT_TRIAL_ROUNDS": "1"}
-    ours = run(*RUN, "deft_horovod", "--torchrun", str(EXAMPLE), **quick)
-    torchs = run(*RUN, "deft_horovod", "--torchrun", str(EXAMPLE), DEFT_DISABLE="1")
-    assert ours.returncode == torchs.returncode == 0, ours.stderr + torchs.stderr
-    assert ours.stdout.startswith("loss 0.")
-    assert ours.stdout == torchs.stdout
-    assert "of ddp)" in ours.stderr
-    assert "deft_horovod" not in torchs.stderr
+@pytest.mark.parametrize("example", ["ddp.py", "accelerated.py", "trainer.py"])
+def test_it_trains_as_it_does_with_ddp(example: str) -> None:
+    ours, torchs = trained(example, **QUICK), trained(example, DEFT_DISABLE="1")
+    outcome = re.compile(r"^(?:loss|trained).+$", re.MULTILINE)
+    assert len(outcome.findall(ours)) == 1
+    assert outcome.findall(ours) == outcome.findall(torchs)
+    assert "of ddp)" in ours
+    assert "deft_horovod:" not in torchs
 
 
 def test_what_is_missing_is_said() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -81,6 +82,27 @@ def clipping(ddp: Any, make: Any) -> Any:
 
 def case_reads_of_averages() -> None:
     compare(clipping)
+
+
+def scheduled_early(ddp: Any, make: Any) -> Any:
+    """Optimizer and scheduler are older than DDP, as Trainer and Accelerate make them."""
+    plain = model()
+    optimizer = make(plain)
+    falls = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
+    module = ddp(plain)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # such as that step() of the scheduler came first
+        for step in range(STEPS):
+            loss_of(module, step).backward()
+            optimizer.step()
+            falls.step()
+            optimizer.zero_grad()
+    assert optimizer.param_groups[0]["lr"] < 0.5 * optimizer.param_groups[0]["initial_lr"]
+    return module
+
+
+def case_schedulers_before_ddp() -> None:
+    compare(scheduled_early)
 
 
 def twice(ddp: Any, make: Any) -> Any:
@@ -279,13 +301,13 @@ def refused(run: Callable[[], object], word: str) -> None:
 def case_refused() -> None:
     inputs = torch.zeros(2, 12)
 
-    def too_early() -> None:
-        late = model()
-        optimizer = adamw(late)
-        torch.optim.lr_scheduler.StepLR(optimizer, 1)
-        Ours(late)(inputs)
+    def replaced() -> None:
+        module = Ours(model())
+        optimizer = adamw(module)
+        optimizer.step = lambda: None
+        module(inputs)
 
-    refused(too_early, "scheduler")
+    refused(replaced, "was replaced")
 
     def two() -> None:
         both = Ours(model())
