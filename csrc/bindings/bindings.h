@@ -9,6 +9,10 @@
 
 namespace deft {
 
+// Of classes whose destructors wait for threads: these may need the GIL to let go of what they
+// hold, and Python destroys with the GIL in hand. Torch destroys its process groups this way.
+using DestroyedWithoutGil = pybind11::release_gil_before_calling_cpp_dtor;
+
 void bind_abi_fact(const pybind11::module_& module);
 void bind_plan(const pybind11::module_& module);
 void bind_executor(const pybind11::module_& module);

@@ -32,7 +32,8 @@ std::shared_ptr<C10dLink> make_c10d_link(c10d::Backend& group, std::string path,
 
 void bind_c10d(const py::module_& module) {
   py::class_<C10dLink, Link, std::shared_ptr<C10dLink>>(
-      module, "C10dLink", "Messages through a process group of torch.distributed.")
+      module, "C10dLink", "Messages through a process group of torch.distributed.",
+      DestroyedWithoutGil())
       .def(py::init(&make_c10d_link), py::arg("group"), py::arg("path"), py::arg("ranks"),
            py::arg("average") = true, py::arg("prescale") = 1.0, py::arg("postscale") = 1.0)
       .def(

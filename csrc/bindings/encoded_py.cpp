@@ -67,7 +67,8 @@ void bind_encoded(py::module_& module) {
       .def_property_readonly("error", &Encoding::error)
       .def_property_readonly("sum_rest_begin", &Encoding::sum_rest_begin);
   py::class_<EncodedLink, Link, std::shared_ptr<EncodedLink>>(
-      module, "EncodedLink", "A link that carries some all-reduces in a wire format.")
+      module, "EncodedLink", "A link that carries some all-reduces in a wire format.",
+      DestroyedWithoutGil())
       .def(py::init([](std::shared_ptr<Link> inner, std::int32_t size, std::int32_t rank,
                        double factor, Encodings encodings, std::string roll_call) {
              return std::make_shared<EncodedLink>(

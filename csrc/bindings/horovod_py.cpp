@@ -29,8 +29,8 @@ void bind_horovod(py::module_& module) {
   module.def("abi_facts", &abi_facts, py::arg("horovod_version"), py::arg("torch_version"));
   // Without the GIL: Horovod may hold the lock that this takes while it waits for the GIL.
   module.def("horovod_has_ended", &horovod_has_ended, py::call_guard<py::gil_scoped_release>());
-  py::class_<OrderedLink, Link, std::shared_ptr<OrderedLink>>(module, "HorovodLink",
-                                                              "Messages through Horovod's queue.")
+  py::class_<OrderedLink, Link, std::shared_ptr<OrderedLink>>(
+      module, "HorovodLink", "Messages through Horovod's queue.", DestroyedWithoutGil())
       .def(py::init(&make_horovod_link), py::arg("process_set_id") = 0, py::arg("average") = true,
            py::arg("prescale") = 1.0, py::arg("postscale") = 1.0);
 }

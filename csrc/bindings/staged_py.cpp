@@ -11,7 +11,8 @@ namespace deft {
 
 void bind_staged(const py::module_& module) {
   py::class_<StagedLink, Link, std::shared_ptr<StagedLink>>(
-      module, "StagedLink", "A device's messages by way of pinned host memory.")
+      module, "StagedLink", "A device's messages by way of pinned host memory.",
+      DestroyedWithoutGil())
       .def(py::init([](std::shared_ptr<Link> inner, std::int32_t device) {
              return std::make_shared<StagedLink>(std::move(inner),
                                                  std::make_shared<CudaCopier>(device));
