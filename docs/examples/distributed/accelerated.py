@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, TensorDataset
 EPOCHS, LARGEST_NORM = 6, 1.0
 
 
-def main() -> None:
+def main() -> Accelerator:
     accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
     torch.manual_seed(0)
     inputs = torch.randn(512, 16)
@@ -38,8 +38,8 @@ def main() -> None:
     parameters = accelerator.unwrap_model(model).parameters()
     bits = b"".join(p.detach().numpy().tobytes() for p in parameters)
     accelerator.print(f"trained, {hashlib.sha256(bits).hexdigest()[:16]}")
-    accelerator.end_training()
+    return accelerator
 
 
 if __name__ == "__main__":
-    main()
+    main().end_training()  # once the model is gone: the other way round DDP may hang

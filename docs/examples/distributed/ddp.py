@@ -35,8 +35,8 @@ def main() -> None:
     dist.all_reduce(total)
     if dist.get_rank() == 0:
         print(f"loss {total.item() / dist.get_world_size()!r}")
-    dist.destroy_process_group()
 
 
 if __name__ == "__main__":
     main()
+    dist.destroy_process_group()  # once the model is gone: the other way round DDP may hang
