@@ -100,3 +100,24 @@ def running(folder: Path) -> Iterator[dict[str, str]]:
         for daemon in reversed(daemons):
             daemon.terminate()
             daemon.wait(20)
+
+
+def output_of(batch: list[str], environment: Mapping[str, str], limit_s: float) -> str:
+    """What a batch job says, once it has ended well. Its output has to go to NUMBER.out."""
+
+    def said(*words: str) -> str:
+        folder = Path(environment["SLURM_CONF"]).parent
+        done = subprocess.run(
+            words, env=environment, cwd=folder, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    number = said(*batch[:1], "--parsable", *batch[1:]).strip()
+    end_s = time.monotonic() + limit_s
+    # `sbatch --wait` looks every few seconds, and then less and less often.
+    while said("squeue", "--noheader", f"--jobs={number}") and time.monotonic() < end_s:
+        time.sleep(0.2)
+    state = said("scontrol", "show", "job", number)
+    output = (Path(environment["SLURM_CONF"]).parent / f"{number}.out").read_text()
+    assert "JobState=COMPLETED" in state, state + output
+    return output

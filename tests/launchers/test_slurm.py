@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import pytest
 
@@ -38,16 +36,8 @@ def printed(cluster: Mapping[str, str], *words: str, disabled: bool, **variables
         "UNDER_SRUN": str(EXAMPLES / "under_srun.py"),
         **variables,
     }
-    batch = ["sbatch", "--wait", "--overcommit", "--cpus-per-task=1", "--output=%x.%j.out"]
-    folder = Path(cluster["SLURM_CONF"]).parent
-    done = subprocess.run(
-        [*batch, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False,
-        timeout=LIMIT_S,
-    )
-    number = re.findall(r"\d+", done.stdout)[-1]
-    output = (folder / f"deft.{number}.out").read_text()
-    assert done.returncode == 0, done.stderr + output
-    return output
+    batch = ["sbatch", "--overcommit", "--cpus-per-task=1", "--output=%j.out"]
+    return slurm.output_of([*batch, *words], environment, LIMIT_S)
 
 
 def horovod_job(cluster: Mapping[str, str], *options: str, disabled: bool) -> tuple[str, str, str]:

@@ -12,9 +12,7 @@ ROWS = re.findall(
     re.MULTILINE,
 )[1:]
 # MPI's word and torch's: their names are theirs.
-OTHERS = dict.fromkeys(
-    ["config.py", "process_group.py", "stand_in.py"], frozenset({"world"})
-)
+OTHERS = dict.fromkeys(["config.py", "process_group.py", "stand_in.py"], frozenset({"world"}))
 RETIRED = [word for _, _, old in ROWS for word in old.strip().split(", ") if word]
 # Names in code, split as a reader would: LinkCost is link and cost, _in_flight in and flight.
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")

@@ -40,7 +40,9 @@ def main() -> int:
         "HOROVOD_CONTROLLER": "gloo",
         "HOROVOD_CPU_OPERATIONS": "gloo",
     }
-    status = subprocess.call(sys.argv[1:], env={**os.environ, **create_slot_env_vars(mine), **meeting})
+    status = subprocess.call(
+        sys.argv[1:], env={**os.environ, **create_slot_env_vars(mine), **meeting}
+    )
     # The store and the server are those of rank 0, so it leaves last.
     store.set(f"end of {rank}", "")
     if rank == 0 and status == 0:
