@@ -47,19 +47,15 @@ def train(steps, marker):
 
 
 def main() -> None:
-    from ray.cluster_utils import Cluster
-    cluster = Cluster()
-    cluster.add_node(num_cpus=1, node_ip_address="127.0.0.1", include_dashboard=False)
-    cluster.add_node(num_cpus=1, node_ip_address="127.0.0.2")
-    ray.init(address=cluster.address)
+    ray.init(address="auto")
     print([ (n["NodeManagerAddress"], n["Resources"]) for n in ray.nodes()])
     settings = RayExecutor.create_settings(timeout_s=60, nics={"lo"})
-    executor = RayExecutor(settings, min_workers=1, max_workers=2, cooldown_range=[1,2])
+    executor = RayExecutor(settings, min_workers=2, max_workers=2, cooldown_range=[1,2])
     executor.start()
     import sys
-    print(executor.run(train, kwargs={"steps": 100, "marker": sys.argv[1]}))
+    print(executor.run(train, kwargs={"steps": 20, "marker": sys.argv[1]}))
     executor.shutdown()
-    ray.shutdown(); cluster.shutdown()
+    ray.shutdown()
 
 if __name__ == "__main__":
     main()
