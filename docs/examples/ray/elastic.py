@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 
-import ray
+import ray, logging; logging.basicConfig(level=logging.DEBUG, format="%(asctime)s %(message)s")
 from horovod.ray import RayExecutor
 
 

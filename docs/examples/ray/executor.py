@@ -36,7 +36,7 @@ def train(steps: int = 20) -> str:
 
 
 def main() -> None:
-    ray.init(num_cpus=2)
+    ray.init()
     executor = RayExecutor(RayExecutor.create_settings(timeout_s=60), num_workers=2)
     executor.start()
     for rank, said in enumerate(executor.run(train)):
