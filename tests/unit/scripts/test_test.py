@@ -13,7 +13,7 @@ from tests.places import ROOT
 
 SCRIPT = ROOT / "scripts" / "test.sh"
 TEXT = SCRIPT.read_text(encoding="utf-8")
-RANKS = [ROOT / "tests" / name for name in ("parallel", "conformance", "faults")]
+RANKS = [ROOT / "tests" / name for name in ("parallel", "launchers", "conformance", "faults")]
 
 
 def test_every_folder_with_tests_is_a_suite() -> None:
