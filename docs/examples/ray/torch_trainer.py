@@ -11,7 +11,7 @@ from ray.train.torch import TorchTrainer
 
 
 def train() -> None:
-    """On every worker, in the process group that Ray has made. No `prepare_model`: it would wrap."""
+    """On every worker, in the process group of Ray. `prepare_model` would wrap, so leave it out."""
     import torch
     import torch.distributed as dist
     from torch.utils.data import DataLoader, DistributedSampler, TensorDataset

@@ -1,4 +1,4 @@
-"""Makes a task of srun a rank of Horovod over Gloo, where horovodrun cannot be used for want of ssh.
+"""Makes a task of srun a rank of Horovod over Gloo, for nodes without ssh.
 
 MASTER_ADDR=node1 srun --distribution=block python under_srun.py python -m deft_horovod train.py
 """

@@ -6,7 +6,6 @@ python docs/examples/spark/run.py
 from __future__ import annotations
 
 import hashlib
-import os
 
 import horovod.spark
 from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ from tests.places import ROOT
 
 SCRIPT = ROOT / "scripts" / "test.sh"
 TEXT = SCRIPT.read_text(encoding="utf-8")
-RANKS = [ROOT / "tests" / name for name in ("parallel", "launchers", "conformance", "faults")]
+RANKS = [ROOT / "tests" / name for name in ("parallel", "conformance", "faults")]
 
 
 def test_every_folder_with_tests_is_a_suite() -> None:
@@ -57,5 +57,6 @@ def test_one_worker_runs_what_shares_a_job() -> None:
 
 
 def test_exceptions_of_it_are_files() -> None:
-    files = {path.name for folder in RANKS for path in folder.rglob("test_*.py")}
+    folders = [*RANKS, ROOT / "tests" / "launchers"]
+    files = {path.name for folder in folders for path in folder.rglob("test_*.py")}
     assert {*PER_TEST, *JOBS_OF, *JOBS_OF.values()} <= files
