@@ -23,4 +23,4 @@ if hvd.rank() == 0:
     bits = b"".join(p.detach().numpy().tobytes() for p in model.parameters())
     ours = type(optimizer).__module__.startswith("deft_horovod")
     hosts = hvd.size() // hvd.local_size()
-    print(f"{hosts} x {hvd.local_size()} ours={ours} {hashlib.sha256(bits).hexdigest()}")
+    print(f"{hosts} x {hvd.local_size()} ours={ours} {hashlib.sha256(bits).hexdigest()[:16]}")
