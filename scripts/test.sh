@@ -102,7 +102,7 @@ run_mpi() {
   ) || broke "the tests under MPI did not run"
 }
 
-# Jobs under Slurm, Ray and Spark. What cannot be installed is skipped, and says what it needs.
+# Jobs under Slurm, Ray and Spark. Without root to install Slurm or Java their tests are skipped.
 run_launchers() {
   local missing=() apt=""
   command -v slurmctld >/dev/null || missing+=(slurm-wlm)

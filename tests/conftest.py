@@ -12,7 +12,6 @@ PER_TEST = {
     "test_restart.py",
     "test_torch_link.py",
     "test_profiled_script.py",
-    "test_ray.py",
     "test_second_link_failures.py",
 }
 # and these look at the jobs of another file.

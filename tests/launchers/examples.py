@@ -26,7 +26,7 @@ def _kill(mark: str) -> None:
                 process.kill()
 
 
-def printed(*words: str | Path, limit_s: float, **variables: str) -> str:
+def printed(*words: str | Path, limit_s: float) -> str:
     """What `python WORDS` says, once it has ended well."""
     mark = uuid.uuid4().hex
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("HOROVOD_", "DEFT_", "RAY_"))}
@@ -39,7 +39,6 @@ def printed(*words: str | Path, limit_s: float, **variables: str) -> str:
         "RAY_USAGE_STATS_ENABLED": "0",
         "SPARK_LOCAL_IP": "127.0.0.1",
         _MARK: mark,
-        **variables,
     }
     # A short name: sockets lie in it.
     with (

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-_HOST: Final = socket.gethostname()
+_HOST: Final = socket.gethostname().split(".")[0]
 # Ranks find the first node by its name; of the second none has to.
 _NODES: Final = (_HOST, f"{_HOST}-b")
 _BEGIN_S: Final = 30
@@ -48,7 +48,7 @@ def missing() -> str:
     return f"no {', '.join(absent)}: apt-get install -y slurm-wlm" if absent else ""
 
 
-def _free_ports(number: int) -> list[int]:
+def free_ports(number: int) -> list[int]:
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.create_server(("", 0))) for _ in range(number)]
         return [one.getsockname()[1] for one in sockets]
@@ -77,7 +77,7 @@ def running(folder: Path) -> Iterator[dict[str, str]]:
             host=_HOST,
             user=getpass.getuser(),
             nodes=",".join(_NODES),
-            ports=sorted(_free_ports(3)),
+            ports=sorted(free_ports(3)),
         )
     )
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("HOROVOD_", "DEFT_"))}

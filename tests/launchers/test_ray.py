@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import socket
 
 import pytest
 
 from tests.launchers.examples import EXAMPLES, printed
+from tests.launchers.slurm import free_ports
 from tests.places import ROOT
 
 pytest.importorskip("ray", reason="Ray is not installed: scripts/test.sh launchers")
@@ -29,8 +29,7 @@ def test_trainer_of_ray_train_has_the_loss_of_ddp(ddp_loss: str) -> None:
 
 
 def test_others_go_on_from_the_last_commit_when_a_worker_is_killed() -> None:
-    with socket.create_server(("", 0)) as free:
-        port = str(free.getsockname()[1])
+    port = str(free_ports(1)[0])
     program = ROOT / "tests" / "launchers" / "killed_worker.py"
     output = printed(program, EXAMPLES / "ray" / "elastic.py", port, limit_s=LIMIT_S)
     (ranks,) = re.findall(r"^ranks of each step: (.*)$", output, re.MULTILINE)

@@ -31,6 +31,7 @@ def output_of(cluster: Mapping[str, str], *words: str) -> str:
     environment = {
         **cluster,
         "PYTHONPATH": str(ROOT),
+        "MASTER_PORT": str(slurm.free_ports(1)[0]),
         "UNDER_SRUN": str(EXAMPLES / "slurm" / "under_srun.py"),
     }
     batch = ["sbatch", "--overcommit", "--cpus-per-task=1", "--output=%j.out"]

@@ -57,6 +57,5 @@ def test_one_worker_runs_what_shares_a_job() -> None:
 
 
 def test_exceptions_of_it_are_files() -> None:
-    folders = [*RANKS, ROOT / "tests" / "launchers"]
-    files = {path.name for folder in folders for path in folder.rglob("test_*.py")}
+    files = {path.name for folder in RANKS for path in folder.rglob("test_*.py")}
     assert {*PER_TEST, *JOBS_OF, *JOBS_OF.values()} <= files
