@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
+import os
 import re
+from pathlib import Path
 
 import pytest
 
@@ -17,19 +20,31 @@ if importlib.util.find_spec("deft_horovod._C") is None:
 LIMIT_S = 120
 
 
+def found_once(factory: pytest.TempPathFactory, pattern: str, *words: str | Path) -> str:
+    """What `python WORDS` prints; workers of pytest share it."""
+    folder = factory.getbasetemp()
+    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    with (folder / f"{Path(words[-1]).stem}.found").open("a+") as kept:
+        fcntl.flock(kept, fcntl.LOCK_EX)
+        kept.seek(0)
+        found = kept.read()
+        if not found:
+            (found,) = re.findall(pattern, printed(*words, limit_s=LIMIT_S), re.MULTILINE)
+            kept.write(found)
+    return found
+
+
 @pytest.fixture(scope="session")
-def stock_digest() -> str:
+def stock_digest(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Of the parameters that tests/launchers/program.py trains on two ranks, as do the examples."""
     program = ROOT / "tests" / "launchers" / "program.py"
-    output = printed("-m", "horovod.runner.launch", "-np", "2", "python", program, limit_s=LIMIT_S)
-    (digest,) = re.findall(r"1 x 2 ours=False (\w{16})", output)
-    return digest
+    launcher = ("-m", "horovod.runner.launch", "-np", "2", "python")
+    return found_once(tmp_path_factory, r"1 x 2 ours=False (\w{16})", *launcher, program)
 
 
 @pytest.fixture(scope="session")
-def ddp_loss() -> str:
+def ddp_loss(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Of docs/examples/distributed/ddp.py on two ranks."""
     launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-    output = printed(*launcher, EXAMPLES / "distributed" / "ddp.py", limit_s=LIMIT_S)
-    (loss,) = re.findall(r"^loss (.*)$", output, re.MULTILINE)
-    return loss
+    script = EXAMPLES / "distributed" / "ddp.py"
+    return found_once(tmp_path_factory, r"^loss (.*)$", *launcher, script)

@@ -11,8 +11,8 @@ from tests.launchers.slurm import free_ports
 from tests.places import ROOT
 
 pytest.importorskip("ray", reason="Ray is not installed: scripts/test.sh launchers")
-pytestmark = pytest.mark.timeout(300)
-LIMIT_S = 120
+pytestmark = pytest.mark.timeout(360)
+LIMIT_S = 180
 
 
 def test_executor_trains_as_stock_horovod(stock_digest: str) -> None:

@@ -11,7 +11,7 @@ from tests.launchers.examples import EXAMPLES, printed
 
 pytest.importorskip("pyspark", reason="Spark is not installed: scripts/test.sh launchers")
 pytestmark = [
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(360),
     pytest.mark.skipif(
         shutil.which("java") is None, reason="no java: apt-get install -y default-jre-headless"
     ),
@@ -19,7 +19,7 @@ pytestmark = [
 
 
 def test_it_trains_as_stock_horovod(stock_digest: str) -> None:
-    output = printed(EXAMPLES / "spark" / "run.py", limit_s=150)
+    output = printed(EXAMPLES / "spark" / "run.py", limit_s=180)
     assert re.findall(r"rank (\d): loss .*, (\w{16})", output) == [
         ("0", stock_digest),
         ("1", stock_digest),
