@@ -22,11 +22,14 @@ RUN scripts/wheel.sh --python /opt/deft/bin/python --gpu none --to /wheels \
     && /opt/deft/bin/python -c "import deft_horovod.torch"
 
 FROM ${BASE}
-# horovodrun reaches other hosts by ssh.
+# horovodrun reaches other hosts by ssh; pods of an MPIJob wait for it with sshd, and what Kubernetes
+# mounts as keys everybody may read.
 # hadolint ignore=DL3008
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends openssh-client python3 \
-    && rm -rf /var/lib/apt/lists/*
+    && apt-get install -y --no-install-recommends openssh-client openssh-server python3 \
+    && rm -rf /var/lib/apt/lists/* /etc/ssh/ssh_host_*_key* \
+    && mkdir -p /run/sshd \
+    && echo "StrictModes no" >/etc/ssh/sshd_config.d/mounted_keys.conf
 COPY --from=build /opt/deft /opt/deft
 ENV PATH=/opt/deft/bin:$PATH
 WORKDIR /work

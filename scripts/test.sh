@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests; sets up first: scripts/test.sh [all|unit|browser|cpp|parallel|mpi|conformance|faults|cluster|gpu] [options of pytest].
+# Tests; sets up first: scripts/test.sh [all|unit|browser|cpp|parallel|mpi|launchers|conformance|faults|cluster|gpu] [options of pytest].
 # Without a suite: some tests of each, for a first look. .ci/run runs all.
 set -euo pipefail
 
@@ -22,7 +22,7 @@ declare -A quick=(
 )
 
 case "$suite" in
-  quick | all | unit | browser | cpp | parallel | mpi | conformance | faults | cluster | gpu) ;;
+  quick | all | unit | browser | cpp | parallel | mpi | launchers | conformance | faults | cluster | gpu) ;;
   *) sed -n '2,3s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac
 
@@ -102,6 +102,24 @@ run_mpi() {
   ) || broke "the tests under MPI did not run"
 }
 
+# Jobs under Slurm, Ray and Spark. Without root to install Slurm or Java their tests are skipped.
+run_launchers() {
+  local missing=() apt=""
+  command -v slurmctld >/dev/null || missing+=(slurm-wlm)
+  command -v java >/dev/null || missing+=(default-jre-headless)
+  if [ "${#missing[@]}" -gt 0 ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    say "installing ${missing[*]}"
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+      --no-install-recommends "${missing[@]}"; } >build/apt.log 2>&1 &
+    apt=$!
+  fi
+  say "Ray and Spark, in build/launchers"
+  python -m scripts.horovod.ray_and_spark || broke "Ray and Spark cannot be installed"
+  [ -z "$apt" ] || wait "$apt" || tail -n 5 build/apt.log
+  PATH="$root/build/launchers/.venv/bin:$PATH" PYTHONPATH="$root" \
+    run_pytest launchers launchers -n 2 --dist loadfile "$@"
+}
+
 have_gtest() { echo '#include <gtest/gtest.h>' | g++ -E -x c++ - >/dev/null 2>&1; }
 
 install_gtest() {
@@ -168,6 +186,7 @@ if wanted unit; then run_unit "$@"; fi
 if wanted browser; then run_pytest browser browser "$@"; fi
 if wanted cpp; then run_cpp; fi
 if [ "$suite" = all ] || [ "$suite" = mpi ]; then run_mpi; fi
+if [ "$suite" = all ] || [ "$suite" = launchers ]; then run_launchers "$@"; fi
 for ranks in parallel conformance faults; do
   if wanted "$ranks"; then run_ranks "$ranks" "$@"; fi
 done
