@@ -1,0 +1,1 @@
+"""Methods that put jobs that must keep a throughput on the fewest machines."""
