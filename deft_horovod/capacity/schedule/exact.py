@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from random import Random
 from typing import Final
 
-from deft_horovod.capacity.problem.demand import Demand
+from deft_horovod.capacity.problem.demand import Demand, Unit
 from deft_horovod.capacity.problem.rules import require_rules
 from deft_horovod.capacity.problem.schedule import Schedule
-from deft_horovod.capacity.schedule.budget import Budget
+from deft_horovod.capacity.schedule.budget import Budget, spent
 from deft_horovod.capacity.schedule.first_fit import first_fit
 from deft_horovod.capacity.schedule.hybrid import hybrid
 from deft_horovod.capacity.schedule.model import Model
+from deft_horovod.capacity.schedule.neighbourhood import drawn
 from deft_horovod.capacity.schedule.relaxation import Bound, bound
 from deft_horovod.capacity.schedule.tidy import tidied
 from deft_horovod.solver.cp_sat import cp_model
 
-_MOST_INTERVALS: Final = 40_000  # in one model; more take gigabytes before the search begins
-_SPARE: Final = 2  # machines to rent beyond those that the heuristics rent of a kind
-_BOUND_PART: Final = 0.25  # of the budget
+_MOST_INTERVALS: Final = 1_500  # of one model of everything
+_BOUND_PART: Final = 0.2  # of the budget
+_WHOLE_PART: Final = 0.5
+_PIECE: Final = 0.15  # of one neighbourhood, in deterministic time
+_BUILT: Final = 0.02  # of it, whatever the search takes
 
 
 @dataclass(frozen=True)
@@ -47,43 +51,62 @@ class Found:
 def solved(demand: Demand, budget: Budget | None = None) -> Found:
     """Never worse than the heuristics."""
     budget = budget or Budget()
-    starts = [hybrid(demand), first_fit(demand)]
+    starts = [tidied(hybrid(demand)), tidied(first_fit(demand))]
     best = start = min(starts, key=lambda schedule: schedule.cost)
     lower = Bound(0, Fraction(0))
     if best.cost > (0, 0):
         lower = bound(demand, budget.share(_BOUND_PART / 2))
-        offered = _offered(demand, starts)
-        if best.cost > (lower.missed, lower.rent) and _intervals(demand, offered):
-            best, lower = _searched(demand, offered, best, lower, budget)
+        units = [unit for kind in range(len(demand.kinds)) for unit in demand.units(kind)]
+        whole = _WHOLE_PART if _intervals(demand) <= _MOST_INTERVALS else 0.0
+        if whole and best.cost > (lower.missed, lower.rent):
+            best, lower = _whole(demand, units, best, lower, budget.share(whole))
+        best = _in_pieces(best, lower, budget.share(1.0 - _BOUND_PART - whole))
     return Found(require_rules(tidied(best)), start, lower)
 
 
-def _searched(
-    demand: Demand, offered: list[int], best: Schedule, lower: Bound, budget: Budget
+def _whole(
+    demand: Demand, units: list[Unit], best: Schedule, lower: Bound, budget: Budget
 ) -> tuple[Schedule, Bound]:
-    """First fewer missed jobs, then less rent. CP-SAT's own bound counts where every machine that
-    there is was offered."""
-    whole = offered == [kind.count for kind in demand.kinds]
-    rest = budget.share(1.0 - _BOUND_PART)
+    """First fewer missed jobs, then less rent; CP-SAT's own bound counts as well."""
     if len(best.missed) > lower.missed:
-        model = Model(demand, offered)
+        budget = budget.share(0.5)
+        model = Model(demand, units)
         model.minimize_missed()
-        best, least = _improved(model, best, rest.share(0.5))
-        rest = rest.share(0.5)
-        if whole and least is not None:
+        best, least = _improved(model, best, budget.solver())
+        if least is not None:
             lower = Bound(max(lower.missed, round(least)), lower.rent)
-    model = Model(demand, offered)
+    model = Model(demand, units)
     model.minimize_rent(len(best.missed))
-    best, least = _improved(model, best, rest)
-    if whole and least is not None:
+    best, least = _improved(model, best, budget.solver())
+    if least is not None:
         lower = Bound(lower.missed, max(lower.rent, model.money(least)))
     return best, lower
 
 
-def _improved(model: Model, best: Schedule, budget: Budget) -> tuple[Schedule, float | None]:
+def _in_pieces(best: Schedule, lower: Bound, budget: Budget) -> Schedule:
+    """Neighbourhoods until the budget is spent or the bound is reached."""
+    random, left = Random(1), budget.effort
+    while left > 0.0 and best.cost > (lower.missed, lower.rent):
+        around = drawn(best, random)
+        model = Model(best.demand, around.units, around.fixed)
+        if best.missed:
+            model.minimize_missed()
+            solver = Budget(_PIECE).solver()
+            best, _ = _improved(model, best, solver)
+            left -= spent(solver)
+            model = Model(best.demand, around.units, around.fixed)
+        model.minimize_rent(len(best.missed))
+        solver = Budget(_PIECE).solver()
+        best, _ = _improved(model, best, solver)
+        left -= spent(solver) + _BUILT
+    return best
+
+
+def _improved(
+    model: Model, best: Schedule, solver: cp_model.CpSolver
+) -> tuple[Schedule, float | None]:
     """The better one of the hint and what is found, and the bound."""
     model.hint(best)
-    solver = budget.solver()
     status = solver.solve(model.model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return best, None
@@ -91,22 +114,8 @@ def _improved(model: Model, best: Schedule, budget: Budget) -> tuple[Schedule, f
     return min(best, found, key=lambda one: one.cost), solver.best_objective_bound
 
 
-def _offered(demand: Demand, starts: list[Schedule]) -> list[int]:
-    """All machines where that makes no large model; else some more than the heuristics rent."""
-    whole = [kind.count for kind in demand.kinds]
-    if _intervals(demand, whole):
-        return whole
-    used = [
-        max((len([u for u in start.by_unit if u.kind == index]) for start in starts), default=0)
-        for index in range(len(whole))
-    ]
-    return [
-        count if demand.kinds[index].is_own else min(count, used[index] + _SPARE)
-        for index, count in enumerate(whole)
-    ]
-
-
-def _intervals(demand: Demand, offered: list[int]) -> bool:
-    """Whether a model of so many machines is small enough."""
-    count = sum(offered[way.kind] for work in demand.works for way in demand.possible(work))
-    return count <= _MOST_INTERVALS
+def _intervals(demand: Demand) -> int:
+    """Of a model of all machines."""
+    return sum(
+        demand.kinds[way.kind].count for work in demand.works for way in demand.possible(work)
+    )

@@ -3,7 +3,8 @@
 A job has one start. It is done in one of its ways, or missed. A way takes its number of machines of
 its kind; on each of them an interval of the way's length demands ranks and memory, which the
 machine's cumulative constraints limit. A rented machine is paid from its start-up before its first
-job to the end of its last one, in units of what is billed.
+job to the end of its last one, in units of what is billed. Jobs may be fixed where they are, so
+that the model is of the others alone.
 """
 
 from __future__ import annotations
@@ -11,10 +12,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil
 
 from deft_horovod.capacity.problem.demand import Demand, Unit
+from deft_horovod.capacity.problem.machine_kind import HOUR_S, MONEY_PARTS
 from deft_horovod.capacity.problem.schedule import Placement, Schedule
 from deft_horovod.capacity.problem.work import Way
+from deft_horovod.capacity.schedule.budget import NEAR
 from deft_horovod.solver.cp_sat import cp_model
 
 
@@ -29,46 +34,54 @@ class _Asked:
 
 
 class Model:
-    """Of a demand, with as many machines of each kind as `offered` says."""
+    """Of the jobs of a demand that are not fixed, on these machines."""
 
-    def __init__(self, demand: Demand, offered: Sequence[int]) -> None:
+    def __init__(
+        self, demand: Demand, units: Sequence[Unit], fixed: Sequence[Placement] = ()
+    ) -> None:
         self.demand = demand
         self.model = cp_model.CpModel()
-        self._offered = offered
-        self._asked: dict[Unit, _Asked] = defaultdict(_Asked)
-        self._starts: list[cp_model.IntVar] = []
-        self._chosen: list[list[tuple[Way, cp_model.IntVar]]] = []
-        self._missed: list[cp_model.IntVar] = []
+        self._fixed = fixed
+        self._units: dict[int, list[Unit]] = defaultdict(list)
+        self._asked = {unit: _Asked() for unit in sorted(units)}
+        for unit in self._asked:
+            self._units[unit.kind].append(unit)
+        self._starts: dict[int, cp_model.IntVar] = {}
+        self._chosen: dict[int, list[tuple[Way, cp_model.IntVar]]] = {}
+        self._missed: dict[int, cp_model.IntVar] = {}
         self._rented: dict[Unit, tuple[cp_model.IntVar, ...]] = {}
+        placed = {one.work for one in fixed}
         for index in range(len(demand.works)):
-            self._add_work(index)
+            if index not in placed:
+                self._add_work(index)
+        there = Schedule(demand, tuple(fixed)).by_unit
         for unit, asked in self._asked.items():
-            self._limit(unit, asked)
+            self._limit(unit, asked, there.get(unit, ()))
         self._paid = [
-            self._pay(unit, self._asked[unit])
-            for unit in sorted(self._asked)
+            self._pay(unit, self._asked[unit], there.get(unit, ()))
+            for unit in self._asked
             if not demand.kinds[unit.kind].is_own
         ]
-        self._order()
+        if not fixed:
+            self._order()
 
     def minimize_missed(self) -> None:
-        self.model.minimize(sum(self._missed))
+        self.model.minimize(sum(self._missed.values()))
 
     def minimize_rent(self, missed: int) -> None:
         """With no more missed than so many."""
         if missed:
-            self.model.add(sum(self._missed) <= missed)
+            self.model.add(sum(self._missed.values()) <= missed)
         else:
-            for one in self._missed:
+            for one in self._missed.values():
                 self.model.add(one == 0)
         self.model.minimize(sum(self._paid))
 
     def hint(self, schedule: Schedule) -> None:
-        """Where to begin: a schedule whose machines are offered."""
-        self.model.clear_hints()
+        """Where to begin: a schedule in which fixed jobs are where they are here."""
         placed = {placement.work: placement for placement in schedule.placements}
         by_unit = schedule.by_unit
-        for index, ways in enumerate(self._chosen):
+        for index, ways in self._chosen.items():
             one = placed.get(index)
             self.model.add_hint(self._missed[index], one is None)
             if one is not None:
@@ -80,25 +93,32 @@ class Model:
             for work, way, present in asked.there:
                 self.model.add_hint(present, (work, way) in there)
         for rental in schedule.rentals:
-            used, from_s, to_s = self._rented[rental.unit][:3]
-            self.model.add_hint(used, 1)
-            self.model.add_hint(from_s, rental.from_s)
-            self.model.add_hint(to_s, rental.to_s)
+            if rental.unit in self._rented:
+                used, from_s, to_s, billed = self._rented[rental.unit]
+                kind = self.demand.kinds[rental.unit.kind]
+                self.model.add_hint(used, 1)
+                self.model.add_hint(from_s, rental.from_s)
+                self.model.add_hint(to_s, rental.to_s)
+                self.model.add_hint(billed, kind.billed_units(rental.to_s - rental.from_s))
 
     def schedule(self, solver: cp_model.CpSolver) -> Schedule:
         """What was found."""
         units: dict[int, list[Unit]] = defaultdict(list)
-        for unit in sorted(self._asked):
+        for unit in self._asked:
             for work, _, present in self._asked[unit].there:
                 if solver.boolean_value(present):
                     units[work].append(unit)
         placements = [
             Placement(index, way, tuple(units[index]), solver.value(self._starts[index]))
-            for index, ways in enumerate(self._chosen)
+            for index, ways in self._chosen.items()
             for way, chosen in ways
             if solver.boolean_value(chosen)
         ]
-        return Schedule(self.demand, tuple(placements))
+        return Schedule(self.demand, (*self._fixed, *placements))
+
+    def money(self, objective: float) -> Fraction:
+        """Of a bound for `minimize_rent`."""
+        return Fraction(max(0, ceil(objective - NEAR)), HOUR_S * MONEY_PARTS)
 
     def _add_work(self, index: int) -> None:
         work, model = self.demand.works[index], self.model
@@ -111,14 +131,11 @@ class Model:
             latest_s = work.deadline_s - way.duration_s
             earliest_s = self.demand.starts_from_s(work, way.kind)
             model.add_linear_constraint(start_s, earliest_s, latest_s).only_enforce_if(one)
-            there = [
-                self._add_there(index, way, Unit(way.kind, number), start_s)
-                for number in range(self._offered[way.kind])
-            ]
+            there = [self._add_there(index, way, unit, start_s) for unit in self._units[way.kind]]
             model.add(sum(there) == way.machines * one)
-        self._starts.append(start_s)
-        self._missed.append(missed)
-        self._chosen.append(chosen)
+        self._starts[index] = start_s
+        self._missed[index] = missed
+        self._chosen[index] = chosen
 
     def _add_there(
         self, index: int, way: Way, unit: Unit, start_s: cp_model.IntVar
@@ -134,16 +151,25 @@ class Model:
         asked.there.append((index, way, present))
         return present
 
-    def _limit(self, unit: Unit, asked: _Asked) -> None:
-        kind = self.demand.kinds[unit.kind]
+    def _limit(self, unit: Unit, asked: _Asked, fixed: Sequence[Placement]) -> None:
+        kind, model = self.demand.kinds[unit.kind], self.model
+        for one in fixed:
+            ranks = one.way.ranks_of_machine(kind.ranks)
+            asked.intervals.append(
+                model.new_fixed_size_interval_var(one.start_s, one.way.duration_s, "")
+            )
+            asked.ranks.append(ranks)
+            asked.memory_bytes.append(ranks * self.demand.works[one.work].memory_bytes)
         if kind.ranks == 1:
-            self.model.add_no_overlap(asked.intervals)
+            model.add_no_overlap(asked.intervals)
         else:
-            self.model.add_cumulative(asked.intervals, asked.ranks, kind.ranks)
+            model.add_cumulative(asked.intervals, asked.ranks, kind.ranks)
         if self.demand.memory_is_scarce(unit.kind):
-            self.model.add_cumulative(asked.intervals, asked.memory_bytes, kind.memory_bytes)
+            model.add_cumulative(asked.intervals, asked.memory_bytes, kind.memory_bytes)
 
-    def _pay(self, unit: Unit, asked: _Asked) -> cp_model.LinearExprT:
+    def _pay(
+        self, unit: Unit, asked: _Asked, fixed: Sequence[Placement]
+    ) -> cp_model.LinearExprT:
         """In parts of money times the seconds of an hour."""
         kind, model, horizon_s = self.demand.kinds[unit.kind], self.model, self.demand.horizon_s
         used = model.new_bool_var("")
@@ -157,11 +183,15 @@ class Model:
             model.add(to_s >= start_s + way.duration_s).only_enforce_if(present)
             least = kind.billed_units(kind.start_up_s + way.duration_s)
             model.add(billed >= least).only_enforce_if(present)
+        for one in fixed:
+            model.add(used == 1)
+            model.add(from_s <= one.start_s - kind.start_up_s)
+            model.add(to_s >= one.end_s)
         model.add(kind.billed_s * billed >= to_s - from_s)
-        if kind.ranks == 1:
+        if kind.ranks == 1 and not fixed:
             worked = sum(way.duration_s * present for _, way, present in asked.there)
             model.add(kind.billed_s * billed >= worked + kind.start_up_s * used)
-        self._rented[unit] = (used, from_s, to_s)
+        self._rented[unit] = (used, from_s, to_s, billed)
         return kind.billed_s * kind.price_parts * billed
 
     def _order(self) -> None:

@@ -21,11 +21,10 @@ from typing import Final
 from deft_horovod.capacity.problem.demand import Demand
 from deft_horovod.capacity.problem.machine_kind import HOUR_S, MONEY_PARTS
 from deft_horovod.capacity.problem.work import Way, Work
-from deft_horovod.capacity.schedule.budget import Budget
+from deft_horovod.capacity.schedule.budget import NEAR, Budget
 from deft_horovod.solver.cp_sat import cp_model
 
 _MOST_MOMENTS: Final = 16  # of beginnings, and of ends, of the spans that are looked at
-_NEAR: Final = 1e-6  # of a whole number, by which CP-SAT's bound is one
 
 
 @dataclass(frozen=True)
@@ -62,13 +61,13 @@ class _Relaxation:
             self._limit(span)
 
     def least_missed(self) -> int:
-        return max(0, ceil(self._least(sum(self._missed)) - _NEAR))
+        return max(0, ceil(self._least(sum(self._missed)) - NEAR))
 
     def least_rent(self, missed: int) -> Fraction:
         """With no more missed than so many."""
         self._model.add(sum(self._missed) <= missed)
         parts = [self._paid(index) for index in range(len(self._demand.kinds))]
-        least = ceil(self._least(sum(parts)) - _NEAR)
+        least = ceil(self._least(sum(parts)) - NEAR)
         return max(Fraction(0), Fraction(least, HOUR_S * MONEY_PARTS))
 
     def _least(self, objective: cp_model.LinearExprT) -> float:
