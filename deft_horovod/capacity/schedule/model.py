@@ -167,9 +167,7 @@ class Model:
         if self.demand.memory_is_scarce(unit.kind):
             model.add_cumulative(asked.intervals, asked.memory_bytes, kind.memory_bytes)
 
-    def _pay(
-        self, unit: Unit, asked: _Asked, fixed: Sequence[Placement]
-    ) -> cp_model.LinearExprT:
+    def _pay(self, unit: Unit, asked: _Asked, fixed: Sequence[Placement]) -> cp_model.LinearExprT:
         """In parts of money times the seconds of an hour."""
         kind, model, horizon_s = self.demand.kinds[unit.kind], self.model, self.demand.horizon_s
         used = model.new_bool_var("")

@@ -14,7 +14,9 @@ def tidied(schedule: Schedule) -> Schedule:
     """Job by job, the earliest first; each at the first moment at which it fits its machines."""
     demand = schedule.demand
     placements = {one.work: one for one in schedule.placements}
-    for one in sorted(schedule.placements, key=lambda placement: (placement.start_s, placement.work)):
+    for one in sorted(
+        schedule.placements, key=lambda placement: (placement.start_s, placement.work)
+    ):
         # Nothing changes on other machines than its own.
         beside = [
             other
