@@ -1,9 +1,9 @@
 """The fewest machines, by CP-SAT: the integer programme from job to part to machine.
 
 A job has one of its offers. Ranks of one that stays together are on one machine; those of one that
-is spread are divided over machines of its kind, of whose links each serves one such job, so that
-each is as fast as it was predicted to be. A machine's ranks and memory limit what is on it. The goal
-is the number of jobs without room, then of machines in use, then the rent of an hour.
+is spread are divided over machines of its kind. The link of a machine serves one such job, so that
+each is as fast as it was predicted to be. A machine's ranks and memory limit what is on it. The
+goal is the number of jobs without room, then of machines in use, then the rent of an hour.
 """
 
 from __future__ import annotations
@@ -98,13 +98,13 @@ class _Model:
             self.model.add_hint(self._out[index], lodging is None)
             for offer, one in chosen.items():
                 self.model.add_hint(one, lodging is not None and lodging.offer == offer)
-        for (index, offer, unit), there in self._there.items():
+        for (index, of, unit), there in self._there.items():
             lodging = placed.get(index)
             ranks = dict(lodging.parts).get(unit, 0) if lodging else 0
             spread = lodging is not None and not lodging.offer.together
-            same = lodging is not None and (spread if offer is None else lodging.offer == offer)
+            same = lodging is not None and (spread if of is None else lodging.offer == of)
             self.model.add_hint(there, bool(ranks) and same)
-            if offer is None:
+            if of is None:
                 self.model.add_hint(self._parts[index, unit], ranks if spread else 0)
         for unit, used in self._used.items():
             self.model.add_hint(used, unit in packing.by_unit)

@@ -85,7 +85,7 @@ def _whole(
 
 def _in_pieces(best: Schedule, lower: Bound, budget: Budget) -> Schedule:
     """Neighbourhoods until the budget is spent or the bound is reached."""
-    random, left = Random(1), budget.effort
+    random, left = Random(1), budget.effort  # noqa: S311
     while left > 0.0 and best.cost > (lower.missed, lower.rent):
         around = drawn(best, random)
         model = Model(best.demand, around.units, around.fixed)

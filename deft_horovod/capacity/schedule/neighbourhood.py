@@ -1,8 +1,8 @@
 """Neighbourhoods: what of a schedule is planned anew while the rest stays.
 
 Large schedules are improved piece by piece: the jobs of a rented machine or two and of a few others
-are taken away, and CP-SAT places them anew on these machines and on fresh ones. Which machines these
-are is drawn with a fixed seed.
+are taken away, and CP-SAT places them anew on these machines and on fresh ones. Which machines
+these are is drawn with a fixed seed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from deft_horovod.capacity.problem.demand import Demand, Unit
+from deft_horovod.capacity.problem.demand import Unit
 from deft_horovod.capacity.problem.schedule import Placement, Schedule
 
 _MOST_JOBS: Final = 14
@@ -29,7 +29,6 @@ class Neighbourhood:
 
 def drawn(schedule: Schedule, random: Random) -> Neighbourhood:
     """Missed jobs are always among those that are placed."""
-    demand = schedule.demand
     rented = [rental.unit for rental in schedule.rentals]
     count = min(len(rented), random.choice(_RENTED))
     chosen = random.sample(rented, count)
@@ -62,9 +61,8 @@ def _free_jobs(schedule: Schedule, chosen: Sequence[Unit], random: Random) -> se
 
 
 def _fresh(schedule: Schedule) -> list[Unit]:
-    """The next machine of each kind to rent, and enough of them for the widest way."""
-    demand: Demand = schedule.demand
-    used = schedule.by_unit
+    """The next machine of each kind to rent."""
+    demand, used = schedule.demand, schedule.by_unit
     found = []
     for index, kind in enumerate(demand.kinds):
         if not kind.is_own:
