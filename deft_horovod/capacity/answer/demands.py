@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NoReturn
 
 from deft_horovod.capacity.answer.ranks import Seats, room
 from deft_horovod.capacity.consolidate.tenants import Offer, Tenant, Tenants
@@ -63,14 +64,14 @@ def _offers(file: CapacityFile, job: JobEntry, seats: Seats, *, stock: bool) -> 
     found: list[Offer] = []
     best = 0.0
     for index, machine in enumerate(file.machines):
-        enough: set[bool] = set()
-        for seat in seats.of(job, machine):
-            together = seat.machines == 1
-            rate = job.batch * seat.ranks * 1e6 / seat.step_us(stock=stock)
-            best = max(best, rate)
-            if rate >= (job.throughput or 0.0) and together not in enough:
-                found.append(Offer(index, seat.ranks, together))
-                enough.add(together)
+        for together in (True, False):
+            tried = seats.together(job, machine) if together else seats.spread(job, machine)
+            for seat in tried:
+                rate = job.batch * seat.ranks * 1e6 / seat.step_us(stock=stock)
+                best = max(best, rate)
+                if rate >= (job.throughput or 0.0):
+                    found.append(Offer(index, seat.ranks, together))
+                    break
     if not found and not best:
         _fits_nowhere(file, job)
     if not found:
@@ -84,7 +85,7 @@ def _offers(file: CapacityFile, job: JobEntry, seats: Seats, *, stock: bool) -> 
     return tuple(found)
 
 
-def _fits_nowhere(file: CapacityFile, job: JobEntry) -> None:
+def _fits_nowhere(file: CapacityFile, job: JobEntry) -> NoReturn:
     most = max(room(job, machine) for machine in file.machines)
     memory = max(machine.kind.memory_bytes for machine in file.machines)
     if not most:

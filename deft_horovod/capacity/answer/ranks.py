@@ -38,6 +38,17 @@ class Seats:
             site = machine.site(ranks, together=machines == 1)
             yield Seat(machine, ranks, machines, self.paces(job).at(site))
 
+    def spread(self, job: JobEntry, machine: MachineEntry) -> Iterator[Seat]:
+        """Divided over machines in any way, so that messages take the links between them."""
+        least, most = max(2, job.min_ranks), room(job, machine) * machine.kind.count
+        for ranks in looked_at(least, min(job.max_ranks, most)):
+            machines = -(-ranks // max(1, room(job, machine)))
+            site = machine.site(ranks, together=False)
+            yield Seat(machine, ranks, max(2, machines), self.paces(job).at(site))
+
+    def together(self, job: JobEntry, machine: MachineEntry) -> Iterator[Seat]:
+        return (seat for seat in self.of(job, machine) if seat.machines == 1)
+
     def paces(self, job: JobEntry) -> Paces:
         key = (job.profile.hash(), job.accuracy)
         if key not in self._paces:

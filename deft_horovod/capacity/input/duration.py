@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Final
 
-_UNITS: Final = MappingProxyType(
-    {"d": 86_400, "h": 3_600, "min": 60, "s": 1, "ms": Fraction(1, 1000)}
+_UNITS: Final[Mapping[str, Fraction]] = MappingProxyType(
+    {
+        "d": Fraction(86_400),
+        "h": Fraction(3_600),
+        "min": Fraction(60),
+        "s": Fraction(1),
+        "ms": Fraction(1, 1000),
+    }
 )
 _DURATION: Final = re.compile(r"\s*(\d{1,12}(?:\.\d{1,9})?)\s*(d|h|min|s|ms)\s*")
 _HOUR_S, _MINUTE_S = 3_600, 60

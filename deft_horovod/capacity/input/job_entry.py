@@ -79,7 +79,7 @@ def scheduled_job(entry: Entry) -> JobEntry:
             action="move one of them",
         )
     steps = entry.read("steps", count) if entry.has("steps") else None
-    return JobEntry(**job, samples=samples, steps=steps, release_s=release_s, deadline_s=deadline_s)
+    return replace(job, samples=samples, steps=steps, release_s=release_s, deadline_s=deadline_s)
 
 
 def kept_job(entry: Entry) -> JobEntry:

@@ -16,8 +16,9 @@ from deft_horovod.config import Config
 from deft_horovod.errors import NotSupportedError
 from deft_horovod.policies import Request
 from deft_horovod.profile import Profile
-from deft_horovod.simulate.cluster import LATENCY_US, Cluster
-from deft_horovod.simulate.outlook import Scenario
+from deft_horovod.simulate.cluster import LATENCY_US, Cluster, on_cluster
+from deft_horovod.simulate.outlook import step_us
+from deft_horovod.simulate.stock import simulate_stock
 
 _POLICY: Final = "least_stale"
 _STOCK: Final = "stock"
@@ -61,14 +62,16 @@ class Paces:
         if site.ranks == 1:  # sends nothing
             return Pace(compute_us, compute_us, compute_us, _STOCK)
         config = Config.model_validate({"accuracy": self._accuracy})
-        scenario = Scenario(
-            Request(_parameters(profile), profile, config),
-            Cluster(site.ranks, site.rate_bits_per_s, site.latency_us),
-        )
-        found = scenario.outlook(policies.get(_POLICY))
-        if found.step_us > found.stock_us * (1.0 - config.min_gain):
-            return Pace(compute_us, found.stock_us, found.stock_us, _STOCK)
-        return Pace(compute_us, found.stock_us, found.step_us, _POLICY)
+        there = on_cluster(profile, Cluster(site.ranks, site.rate_bits_per_s, site.latency_us))
+        request = Request(_parameters(profile), there, config)
+        stock_us = simulate_stock(request.parameters, there).step_us
+        enough_us = stock_us * (1.0 - config.min_gain)
+        if compute_us > enough_us:  # no plan gains that much
+            return Pace(compute_us, stock_us, stock_us, _STOCK)
+        ours_us = step_us(policies.get(_POLICY).plan(request), there)
+        if ours_us > enough_us:
+            return Pace(compute_us, stock_us, stock_us, _STOCK)
+        return Pace(compute_us, stock_us, ours_us, _POLICY)
 
 
 def _parameters(profile: Profile) -> tuple[Parameter, ...]:
