@@ -20,8 +20,8 @@ from deft_horovod.capacity.schedule.tidy import tidied
 from deft_horovod.solver.cp_sat import cp_model
 
 _MOST_INTERVALS: Final = 1_500  # of one model of everything
-_BOUND_PART: Final = 0.2  # of the budget
-_WHOLE_PART: Final = 0.5
+_BOUND_PART: Final = 0.4  # of the budget
+_WHOLE_PART: Final = 0.3
 _PIECE: Final = 0.15  # of one neighbourhood, in deterministic time
 _BUILT: Final = 0.02  # of it, whatever the search takes
 
@@ -55,7 +55,7 @@ def solved(demand: Demand, budget: Budget | None = None) -> Found:
     best = start = min(starts, key=lambda schedule: schedule.cost)
     lower = Bound(0, Fraction(0))
     if best.cost > (0, 0):
-        lower = bound(demand, budget.share(_BOUND_PART / 2))
+        lower = bound(demand, budget.share(_BOUND_PART), len(best.missed))
         units = [unit for kind in range(len(demand.kinds)) for unit in demand.units(kind)]
         whole = _WHOLE_PART if _intervals(demand) <= _MOST_INTERVALS else 0.0
         if whole and best.cost > (lower.missed, lower.rent):

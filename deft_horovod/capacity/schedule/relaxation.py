@@ -35,9 +35,13 @@ class Bound:
     rent: Fraction
 
 
-def bound(demand: Demand, budget: Budget) -> Bound:
-    """Two programmes: first the jobs that are missed, then the rent with as many."""
-    missed = _Relaxation(demand, budget).least_missed()
+def bound(demand: Demand, budget: Budget, most_missed: int) -> Bound:
+    """Two programmes: first the jobs that are missed, then the rent with as many. `most_missed`: as
+    a schedule has that is known."""
+    missed = 0
+    if most_missed:
+        budget = budget.share(0.5)
+        missed = _Relaxation(demand, budget).least_missed()
     return Bound(missed, _Relaxation(demand, budget).least_rent(missed))
 
 

@@ -37,11 +37,13 @@ def kinds(seed: int, own: int, limit: int) -> tuple[MachineKind, ...]:
     return tuple(found)
 
 
-def bags(seed: int, tasks: int, machines: tuple[MachineKind, ...], load: float = 1.6) -> Demand:
+def bags(
+    seed: int, tasks: int, machines: tuple[MachineKind, ...], load: float, slack: float = 2.0
+) -> Demand:
     """All tasks are there at the beginning, in bags that share a deadline.
 
     `load`: the work of all tasks over what own cores do until the mean deadline; so much more than
-    they can, or less.
+    they can, or less. `slack`: no deadline is nearer than so many times the task's own length.
     """
     random = Random(seed)
     lengths_s = [random.randint(10, 60) * 60 for _ in range(tasks)]
@@ -55,7 +57,7 @@ def bags(seed: int, tasks: int, machines: tuple[MachineKind, ...], load: float =
         Work(
             name=f"task{number}",
             release_s=0,
-            deadline_s=max(deadlines_s[number], 2 * length_s + 120),
+            deadline_s=max(deadlines_s[number], round(slack * length_s) + 120),
             memory_bytes=random.choice((1, 2, 3)) * GB,
             ways=tuple(
                 Way(index, 1, 1, round(length_s / kind.speed))

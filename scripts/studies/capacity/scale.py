@@ -37,7 +37,7 @@ def wide(demand: Demand, seed: int) -> Demand:
 
 def scale() -> dict[str, Any]:
     """Seconds of a wall clock."""
-    demand = wide(bags(1, JOBS, kinds(1, OWN, 10), 1.6), 1)
+    demand = wide(bags(1, JOBS, kinds(1, OWN, 10), 2.5, 1.1), 1)
     found = {"jobs": JOBS, "machines": OWN, "kinds": 5, **schedules(demand, EFFORT)}
     demand = bags(2, TASKS, kinds(2, OWN, 200), 2.0)
     took_s = {}
