@@ -2,8 +2,8 @@
 
 arXiv 1604.08330 has a heuristic within 4.3 % of its optimum, whose steps are not known here. This
 one is ours: jobs by what they take of a machine, the largest first; for each one all its ways to be
-fast enough compete: the one that opens fewest machines, then the one that leaves least room. As that
-may spread jobs that would take less together, the same is tried with ready virtual machines.
+fast enough compete: the one that opens fewest machines, then the one that leaves least room. That
+may spread jobs that would take less together, so the same is tried with ready virtual machines.
 """
 
 from __future__ import annotations

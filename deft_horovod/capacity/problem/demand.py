@@ -44,7 +44,8 @@ class Demand:
     def possible(self, work: Work) -> Iterator[Way]:
         """The ways that meet the deadline if nothing else runs."""
         for way in work.ways:
-            if self.starts_from_s(work, way.kind) + way.duration_s <= work.deadline_s:
+            in_time = self.starts_from_s(work, way.kind) + way.duration_s <= work.deadline_s
+            if in_time and way.machines <= self.kinds[way.kind].count:
                 yield way
 
     def memory_is_scarce(self, kind: int) -> bool:

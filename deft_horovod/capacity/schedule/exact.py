@@ -15,7 +15,7 @@ from deft_horovod.capacity.schedule.first_fit import first_fit
 from deft_horovod.capacity.schedule.hybrid import hybrid
 from deft_horovod.capacity.schedule.model import Model
 from deft_horovod.capacity.schedule.neighbourhood import drawn
-from deft_horovod.capacity.schedule.relaxation import Bound, bound
+from deft_horovod.capacity.schedule.relaxation import Bound, bound, bound_with
 from deft_horovod.capacity.schedule.tidy import tidied
 from deft_horovod.solver.cp_sat import cp_model
 
@@ -73,12 +73,12 @@ def _whole(
         model = Model(demand, units)
         model.minimize_missed()
         best, least = _improved(model, best, budget.solver())
-        if least is not None:
-            lower = Bound(max(lower.missed, round(least)), lower.rent)
+        if least is not None and round(least) > lower.missed:
+            lower = bound_with(demand, budget.share(0.5), round(least))
     model = Model(demand, units)
     model.minimize_rent(len(best.missed))
     best, least = _improved(model, best, budget.solver())
-    if least is not None:
+    if least is not None and len(best.missed) == lower.missed:
         lower = Bound(lower.missed, max(lower.rent, model.money(least)))
     return best, lower
 

@@ -42,6 +42,11 @@ def bound(demand: Demand, budget: Budget, most_missed: int) -> Bound:
     if most_missed:
         budget = budget.share(0.5)
         missed = _Relaxation(demand, budget).least_missed()
+    return bound_with(demand, budget, missed)
+
+
+def bound_with(demand: Demand, budget: Budget, missed: int) -> Bound:
+    """Where it is known that so many are missed at least."""
     return Bound(missed, _Relaxation(demand, budget).least_rent(missed))
 
 

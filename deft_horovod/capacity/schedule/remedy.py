@@ -48,9 +48,11 @@ def _later(schedule: Schedule, work: int) -> Iterator[Remedy]:
 def _more(schedule: Schedule, work: int) -> Iterator[Remedy]:
     """On machines that are new."""
     demand = schedule.demand
-    for way in demand.possible(demand.works[work]):
+    for way in demand.works[work].ways:
         kind = demand.kinds[way.kind]
         start_s = demand.starts_from_s(demand.works[work], way.kind)
+        if start_s + way.duration_s > demand.works[work].deadline_s:
+            continue
         units = tuple(Unit(way.kind, kind.count + number) for number in range(way.machines))
         placement = Placement(work, way, units, start_s)
         yield Remedy(work, None, way.kind, way.machines, _added(schedule, placement))

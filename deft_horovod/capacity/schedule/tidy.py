@@ -1,11 +1,12 @@
-"""What rent leaves open: jobs begin as early as their machines allow without more rent."""
+"""What rent leaves open: jobs begin as early as they can, machines are numbered by first use."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from deft_horovod.capacity.problem.demand import Demand
+from deft_horovod.capacity.problem.demand import Demand, Unit
 from deft_horovod.capacity.problem.rules import broken_rules
 from deft_horovod.capacity.problem.schedule import Placement, Schedule
 
@@ -30,7 +31,23 @@ def tidied(schedule: Schedule) -> Schedule:
             if trial.rent <= before.rent and not broken_rules(trial):
                 placements[one.work] = moved
                 break
-    return Schedule(demand, tuple(placements[work] for work in sorted(placements)))
+    return _numbered(Schedule(demand, tuple(placements[work] for work in sorted(placements))))
+
+
+def _numbered(schedule: Schedule) -> Schedule:
+    """The first machine of a kind to be used is its first one."""
+    order: dict[Unit, Unit] = {}
+    taken: Counter[int] = Counter()
+    for one in sorted(schedule.placements, key=lambda placed: (placed.start_s, placed.work)):
+        for unit in one.units:
+            if unit not in order:
+                order[unit] = Unit(unit.kind, taken[unit.kind])
+                taken[unit.kind] += 1
+    placements = (
+        replace(one, units=tuple(sorted(order[unit] for unit in one.units)))
+        for one in schedule.placements
+    )
+    return Schedule(schedule.demand, tuple(placements))
 
 
 def _moments(demand: Demand, beside: Sequence[Placement], one: Placement) -> list[int]:
