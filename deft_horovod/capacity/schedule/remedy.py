@@ -27,9 +27,15 @@ def remedies(schedule: Schedule, work: int) -> list[Remedy]:
     later = min(
         _later(schedule, work), default=None, key=lambda one: (one.rent, one.deadline_s or 0)
     )
-    more = min(_more(schedule, work), default=None, key=lambda one: (one.rent, one.machines))
-    found = [one for one in (more, later) if one is not None]
-    return sorted(found, key=lambda one: one.rent)
+    more = min(_more(schedule, work), default=None, key=lambda one: _dear(schedule, one))
+    found = [one for one in (later, more) if one is not None]
+    return sorted(found, key=lambda one: _dear(schedule, one))
+
+
+def _dear(schedule: Schedule, remedy: Remedy) -> tuple[bool, Fraction, int]:
+    """To buy a machine is dearer than any rent."""
+    bought = remedy.kind is not None and schedule.demand.kinds[remedy.kind].is_own
+    return bought, remedy.rent, remedy.machines
 
 
 def _later(schedule: Schedule, work: int) -> Iterator[Remedy]:

@@ -17,8 +17,9 @@ def test_the_cheaper_change_comes_first():
     (missed,) = schedule.missed
     later, more = remedies(schedule, missed)
     assert (later.deadline_s, later.kind, later.rent) == (1_800, None, 0)
-    # One more of one's own costs no rent, and comes before one to rent.
-    assert (more.deadline_s, more.kind, more.machines, more.rent) == (None, 0, 1, 0)
+    # One more to rent comes before one to buy, though that costs no rent.
+    assert (more.deadline_s, more.kind, more.machines) == (None, 1, 1)
+    assert more.rent == Fraction(96, 100)
 
 
 def test_more_machines_are_paid_for():
