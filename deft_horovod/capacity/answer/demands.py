@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NoReturn
+from math import ceil
+from typing import Final, NoReturn
 
 from deft_horovod.capacity.answer.ranks import Seats, room
 from deft_horovod.capacity.consolidate.tenants import Offer, Tenant, Tenants
@@ -12,10 +13,11 @@ from deft_horovod.capacity.input.job_entry import JobEntry
 from deft_horovod.capacity.problem.demand import Demand
 from deft_horovod.capacity.problem.work import Way, Work
 
-Told = Callable[[str], object]
+Hears = Callable[[str], object]
+_NEAR: Final = 1e-6  # seconds that sums of floats may be too much
 
 
-def demand_of(file: CapacityFile, seats: Seats, *, stock: bool, told: Told) -> Demand:
+def demand_of(file: CapacityFile, seats: Seats, *, stock: bool, told: Hears) -> Demand:
     """With step times of our plans, or of stock Horovod. `told` hears which job is simulated.
 
     Raises:
@@ -29,7 +31,7 @@ def demand_of(file: CapacityFile, seats: Seats, *, stock: bool, told: Told) -> D
     return Demand(tuple(works), tuple(machine.kind for machine in file.machines))
 
 
-def tenants_of(file: CapacityFile, seats: Seats, *, stock: bool, told: Told) -> Tenants:
+def tenants_of(file: CapacityFile, seats: Seats, *, stock: bool, told: Hears) -> Tenants:
     """With all numbers of ranks that are fast enough.
 
     Raises:
@@ -50,7 +52,7 @@ def _ways(file: CapacityFile, job: JobEntry, seats: Seats, *, stock: bool) -> tu
         fastest_s: int | None = None
         for seat in seats.of(job, machine):
             whole_us = job.steps_on(seat.ranks) * seat.step_us(stock=stock)
-            duration_s = max(1, -int(-whole_us // 1_000_000))
+            duration_s = max(1, ceil(whole_us / 1e6 - _NEAR))
             if fastest_s is None or duration_s < fastest_s:
                 found.append(Way(index, seat.ranks, seat.machines, duration_s))
                 fastest_s = duration_s

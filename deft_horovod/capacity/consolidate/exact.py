@@ -40,7 +40,7 @@ def packed(tenants: Tenants, budget: Budget | None = None) -> Packed:
     """Never worse than the heuristics."""
     budget = budget or Budget()
     start = min((best_fit(tenants), first_fit_packing(tenants)), key=lambda one: one.cost)
-    model = _Model(tenants)
+    model = _PackingModel(tenants)
     model.hint(start)
     model.minimize()
     solver = budget.solver()
@@ -51,7 +51,7 @@ def packed(tenants: Tenants, budget: Budget | None = None) -> Packed:
     return Packed(require_packing(best), start, model.bound(best, solver.best_objective_bound))
 
 
-class _Model:
+class _PackingModel:
     def __init__(self, tenants: Tenants) -> None:
         self.tenants, self.model = tenants, cp_model.CpModel()
         self._units = [

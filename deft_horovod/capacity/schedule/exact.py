@@ -13,7 +13,7 @@ from deft_horovod.capacity.problem.schedule import Schedule
 from deft_horovod.capacity.schedule.budget import Budget, spent
 from deft_horovod.capacity.schedule.first_fit import first_fit
 from deft_horovod.capacity.schedule.hybrid import hybrid
-from deft_horovod.capacity.schedule.model import Model
+from deft_horovod.capacity.schedule.model import ScheduleModel
 from deft_horovod.capacity.schedule.neighbourhood import drawn
 from deft_horovod.capacity.schedule.relaxation import Bound, bound, bound_with
 from deft_horovod.capacity.schedule.tidy import tidied
@@ -70,12 +70,12 @@ def _whole(
     """First fewer missed jobs, then less rent; CP-SAT's own bound counts as well."""
     if len(best.missed) > lower.missed:
         budget = budget.share(0.5)
-        model = Model(demand, units)
+        model = ScheduleModel(demand, units)
         model.minimize_missed()
         best, least = _improved(model, best, budget.solver())
         if least is not None and round(least) > lower.missed:
             lower = bound_with(demand, budget.share(0.5), round(least))
-    model = Model(demand, units)
+    model = ScheduleModel(demand, units)
     model.minimize_rent(len(best.missed))
     best, least = _improved(model, best, budget.solver())
     if least is not None and len(best.missed) == lower.missed:
@@ -88,13 +88,13 @@ def _in_pieces(best: Schedule, lower: Bound, budget: Budget) -> Schedule:
     random, left = Random(1), budget.effort  # noqa: S311
     while left > 0.0 and best.cost > (lower.missed, lower.rent):
         around = drawn(best, random)
-        model = Model(best.demand, around.units, around.fixed)
+        model = ScheduleModel(best.demand, around.units, around.fixed)
         if best.missed:
             model.minimize_missed()
             solver = Budget(_PIECE).solver()
             best, _ = _improved(model, best, solver)
             left -= spent(solver)
-            model = Model(best.demand, around.units, around.fixed)
+            model = ScheduleModel(best.demand, around.units, around.fixed)
         model.minimize_rent(len(best.missed))
         solver = Budget(_PIECE).solver()
         best, _ = _improved(model, best, solver)
@@ -103,7 +103,7 @@ def _in_pieces(best: Schedule, lower: Bound, budget: Budget) -> Schedule:
 
 
 def _improved(
-    model: Model, best: Schedule, solver: cp_model.CpSolver
+    model: ScheduleModel, best: Schedule, solver: cp_model.CpSolver
 ) -> tuple[Schedule, float | None]:
     """The better one of the hint and what is found, and the bound."""
     model.hint(best)

@@ -33,7 +33,7 @@ class _Asked:
     there: list[tuple[int, Way, cp_model.IntVar]] = field(default_factory=list)
 
 
-class Model:
+class ScheduleModel:
     """Of the jobs of a demand that are not fixed, on these machines."""
 
     def __init__(

@@ -65,9 +65,7 @@ def _schedules(rows: Rows) -> Iterator[str]:
     bound = mean(row["bound"]["rent"] for row in rows)
     for name, title in METHODS.items():
         rent = mean(row[name]["rent"] for row in rows)
-        uses = [
-            mean(row[name][use] for row in rows) for use in ("own_use", "paid_use", "whole_use")
-        ]
+        uses = [mean(row[name][use] for row in rows) for use in USES]
         missed = sum(row[name]["missed"] for row in rows)
         told = " | ".join(f"{use:.1%}" for use in uses)
         yield f"| {title} | {rent:.3f} | {rent / bound - 1:+.1%} | {missed} | {told} |"
@@ -157,11 +155,7 @@ def _draw(parts: dict[str, Rows], path: Path) -> None:
     for place, (name, rows) in enumerate(parts.items(), 1):
         axes = figure.add_subplot(1, len(parts), place)
         for method, colour in (("hybrid", "#d55e00"), ("first_fit", "#0072b2")):
-            axes.plot(
-                _ratios(rows, lambda row, m=method: row[m]["rent"]),
-                color=colour,
-                label=METHODS[method],
-            )
+            axes.plot(_ratios(rows, method), color=colour, label=METHODS[method])
         axes.plot(_ratios(rows, "bound"), color="#999999", label="bound")
         axes.axhline(1.0, color="#000000", linewidth=0.8)
         axes.set_title(TITLES[name], fontsize=9, loc="left")

@@ -3,7 +3,7 @@
 from deft_horovod.capacity.problem.schedule import Schedule
 from deft_horovod.picture.figure import picture
 from deft_horovod.picture.gantt import draw
-from tests.unit.support.answers import capacity_answer
+from tests.unit.support.capacity.answers import capacity_answer
 
 
 def test_every_machine_has_a_row_and_every_job_its_name():

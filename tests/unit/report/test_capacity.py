@@ -5,7 +5,7 @@ import re
 import pytest
 
 from deft_horovod.report.capacity import capacity_page
-from tests.unit.support.answers import capacity_answer
+from tests.unit.support.capacity.answers import capacity_answer
 from tests.unit.support.reports import Page
 
 

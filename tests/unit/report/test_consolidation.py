@@ -1,7 +1,7 @@
 """A packing as a page."""
 
 from deft_horovod.report.consolidation import consolidation_page
-from tests.unit.support.answers import consolidation_answer
+from tests.unit.support.capacity.answers import consolidation_answer
 from tests.unit.support.reports import Page
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 
 from deft_horovod.capacity.answer.lanes import lanes
 from deft_horovod.capacity.schedule.hybrid import hybrid
-from tests.unit.support.capacities import demands
+from tests.unit.support.capacity.demands import demands
 
 
 @given(demands(8))

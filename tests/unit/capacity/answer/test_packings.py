@@ -1,6 +1,6 @@
 """What is told of a packing."""
 
-from tests.unit.support.answers import consolidation_answer
+from tests.unit.support.capacity.answers import consolidation_answer
 
 
 def test_who_shares_which_machine():

@@ -3,7 +3,7 @@
 import json
 
 from deft_horovod.capacity.answer.schedules import CapacityAnswer
-from tests.unit.support.answers import capacity_answer
+from tests.unit.support.capacity.answers import capacity_answer
 
 
 def test_rows_add_up():

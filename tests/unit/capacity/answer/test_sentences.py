@@ -5,7 +5,7 @@ from deft_horovod.capacity.answer.sentences import (
     consolidation_sentences,
     money,
 )
-from tests.unit.support.answers import capacity_answer, consolidation_answer
+from tests.unit.support.capacity.answers import capacity_answer, consolidation_answer
 
 
 def test_money_has_two_places():

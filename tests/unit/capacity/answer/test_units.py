@@ -2,7 +2,7 @@
 
 from deft_horovod.capacity.answer.units import units_text
 from deft_horovod.capacity.problem.demand import Unit
-from tests.unit.support.capacities import OWN
+from tests.unit.support.capacity.demands import OWN
 
 
 def test_runs_of_machines_are_shortened():

@@ -7,7 +7,7 @@ from deft_horovod.capacity.consolidate.exact import packed
 from deft_horovod.capacity.consolidate.first_fit import first_fit_packing
 from deft_horovod.capacity.consolidate.packing import broken_packing
 from deft_horovod.capacity.schedule.budget import Budget
-from tests.unit.support.capacities import fewest, tenants
+from tests.unit.support.capacity.demands import fewest, tenants
 
 
 @settings(max_examples=40)

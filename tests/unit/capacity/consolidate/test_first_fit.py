@@ -4,7 +4,7 @@ from hypothesis import given, settings
 
 from deft_horovod.capacity.consolidate.first_fit import first_fit_packing
 from deft_horovod.capacity.consolidate.packing import broken_packing
-from tests.unit.support.capacities import fewest, tenants
+from tests.unit.support.capacity.demands import fewest, tenants
 
 
 @settings(max_examples=40)

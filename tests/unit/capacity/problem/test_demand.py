@@ -1,7 +1,7 @@
 """Demands: machines one by one, and when jobs can begin."""
 
 from deft_horovod.capacity.problem.demand import Unit
-from tests.unit.support.capacities import demand, job
+from tests.unit.support.capacity.demands import demand, job
 
 
 def test_machines_have_numbers():

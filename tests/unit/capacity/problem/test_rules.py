@@ -9,7 +9,7 @@ from deft_horovod.capacity.problem.rules import broken_rules, require_rules
 from deft_horovod.capacity.problem.schedule import Placement, Schedule
 from deft_horovod.capacity.problem.work import Way
 from deft_horovod.errors import PlanError
-from tests.unit.support.capacities import demand, job
+from tests.unit.support.capacity.demands import demand, job
 
 WORK = job("a", deadline_s=1_200, ways=((0, 2, 1, 1_000), (1, 4, 2, 400)), memory_bytes=2)
 ASKED = demand(WORK, replace(WORK, name="b"))

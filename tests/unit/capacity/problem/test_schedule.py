@@ -4,7 +4,7 @@ import pytest
 
 from deft_horovod.capacity.problem.demand import Unit
 from deft_horovod.capacity.problem.schedule import Placement, Schedule
-from tests.unit.support.capacities import demand, job
+from tests.unit.support.capacity.demands import demand, job
 
 WAYS = ((0, 1, 1, 1_000), (1, 1, 1, 900), (1, 2, 1, 500))
 

@@ -1,7 +1,7 @@
 """Jobs as numbers: which ways there are."""
 
 from deft_horovod.capacity.problem.work import Way
-from tests.unit.support.capacities import job
+from tests.unit.support.capacity.demands import job
 
 
 def test_ways_on_a_kind_come_with_few_ranks_first():

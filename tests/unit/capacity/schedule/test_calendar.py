@@ -4,7 +4,7 @@ from deft_horovod.capacity.problem.demand import Unit
 from deft_horovod.capacity.problem.schedule import Placement
 from deft_horovod.capacity.problem.work import Way
 from deft_horovod.capacity.schedule.calendar import Calendar, together_s
-from tests.unit.support.capacities import demand, job
+from tests.unit.support.capacity.demands import demand, job
 
 ONE, BOTH = Way(0, 1, 1, 100), Way(0, 2, 1, 50)
 

@@ -12,7 +12,7 @@ from deft_horovod.capacity.schedule.budget import Budget
 from deft_horovod.capacity.schedule.exact import solved
 from deft_horovod.capacity.schedule.first_fit import first_fit
 from deft_horovod.capacity.schedule.hybrid import hybrid
-from tests.unit.support.capacities import demand, demands, job, least_cost
+from tests.unit.support.capacity.demands import demand, demands, job, least_cost
 
 SMALL = Budget(2.0)
 

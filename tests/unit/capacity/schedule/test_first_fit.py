@@ -4,7 +4,7 @@ from hypothesis import given
 
 from deft_horovod.capacity.problem.rules import broken_rules
 from deft_horovod.capacity.schedule.first_fit import first_fit
-from tests.unit.support.capacities import demand, demands, job
+from tests.unit.support.capacity.demands import demand, demands, job
 
 
 def test_the_longest_job_is_first_and_the_listed_order_counts():

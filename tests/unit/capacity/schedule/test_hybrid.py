@@ -5,7 +5,7 @@ from hypothesis import given
 from deft_horovod.capacity.problem.machine_kind import MachineKind
 from deft_horovod.capacity.problem.rules import broken_rules
 from deft_horovod.capacity.schedule.hybrid import hybrid
-from tests.unit.support.capacities import OWN, demand, demands, job
+from tests.unit.support.capacity.demands import OWN, demand, demands, job
 
 
 def test_the_job_closest_to_its_deadline_is_first():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from deft_horovod.capacity.schedule.hybrid import hybrid
 from deft_horovod.capacity.schedule.neighbourhood import drawn
-from tests.unit.support.capacities import demands
+from tests.unit.support.capacity.demands import demands
 
 
 @given(demands(12), st.integers(0, 1_000))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from deft_horovod.capacity.schedule.budget import Budget
 from deft_horovod.capacity.schedule.exact import solved
 from deft_horovod.capacity.schedule.relaxation import bound
-from tests.unit.support.capacities import OWN, demand, demands, job
+from tests.unit.support.capacity.demands import OWN, demand, demands, job
 
 SMALL = Budget(1.0)
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 from deft_horovod.capacity.problem.machine_kind import MachineKind
 from deft_horovod.capacity.schedule.hybrid import hybrid
 from deft_horovod.capacity.schedule.remedy import remedies
-from tests.unit.support.capacities import demand, job
+from tests.unit.support.capacity.demands import demand, job
 
 OWN = MachineKind("own", 1, 1, 8)
 RENTED = MachineKind("rented", 1, 1, 8, 3.6, 60)

@@ -7,7 +7,7 @@ from deft_horovod.capacity.problem.rules import broken_rules
 from deft_horovod.capacity.problem.schedule import Placement, Schedule
 from deft_horovod.capacity.schedule.first_fit import first_fit
 from deft_horovod.capacity.schedule.tidy import tidied
-from tests.unit.support.capacities import demand, demands, job
+from tests.unit.support.capacity.demands import demand, demands, job
 
 
 def test_jobs_begin_as_early_as_they_can():

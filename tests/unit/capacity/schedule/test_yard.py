@@ -1,7 +1,7 @@
 """The yard: machines are opened in order."""
 
 from deft_horovod.capacity.schedule.yard import Yard
-from tests.unit.support.capacities import demand, job
+from tests.unit.support.capacity.demands import demand, job
 
 
 def test_placing_opens_what_is_fresh():

@@ -7,7 +7,7 @@ from deft_horovod.capacity.consolidate.tenants import Offer, Tenant, Tenants
 from deft_horovod.capacity.problem.machine_kind import MachineKind
 from deft_horovod.capacity.schedule.budget import Budget
 from deft_horovod.capacity.schedule.exact import solved
-from tests.unit.support.capacities import demand, job
+from tests.unit.support.capacity.demands import demand, job
 
 SMALL = Budget(2.0)
 
