@@ -57,7 +57,7 @@ def capacity_sentences(answer: CapacityAnswer) -> list[str]:
     text = f"with stock Horovod: {rent_text(stock)}"
     if stock.missed:
         text += f"; missed: {', '.join(row.job for row in stock.missed)}"
-    found.append(text)
+    found += [text, f"with stock Horovod: {use_text(stock)}"]
     if answer.saved is not None:
         share = f" ({answer.saved / stock.rent:.0%})" if stock.rent else ""
         found.append(f"our plans save {money(answer.saved)} of the rent{share}")

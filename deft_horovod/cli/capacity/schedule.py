@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.table import Table
+from rich.console import RenderableType
 
 from deft_horovod.capacity.answer.demands import demand_of
 from deft_horovod.capacity.answer.ranks import Seats
@@ -58,7 +58,10 @@ def command(
         write(plot, picture(draw(answer.ours.found.schedule), plot.suffix[1:]))
     if html is not None:
         write(html, capacity_page(answer))
-    output.show(answer.to_data(), *_tables(answer.ours), "\n".join(capacity_sentences(answer)))
+    shown = _tables(answer.ours)
+    if answer.stock is not None:
+        shown += ["with stock Horovod:\n", *_tables(answer.stock)]
+    output.show(answer.to_data(), *shown, "\n".join(capacity_sentences(answer)))
 
 
 def answered(
@@ -76,7 +79,7 @@ def answered(
     )
 
 
-def _tables(told: Told) -> list[Table]:
+def _tables(told: Told) -> list[RenderableType]:
     jobs = table(("job", "machines"), ("ranks", "from", "to", "deadline", "slack"))
     for row in told.jobs:
         times_s = (row.from_s, row.to_s, row.deadline_s, row.slack_s)

@@ -13,14 +13,15 @@ def test_money_has_two_places():
 
 
 def test_what_our_plans_save_comes_last():
-    *_, stock, saved = capacity_sentences(capacity_answer())
+    *_, stock, use, saved = capacity_sentences(capacity_answer())
     assert stock.startswith("with stock Horovod: rent ")
+    assert use.startswith("with stock Horovod: own machines work ")
     assert saved.startswith("our plans save ")
 
 
 def test_missed_jobs_come_first_with_what_would_help():
     answer = capacity_answer(jobs=8)
-    *_, stock = capacity_sentences(answer)
+    *_, stock, _ = capacity_sentences(answer)
     assert "; missed: " in stock
     (first, *_) = capacity_sentences(type(answer)("jobs.yaml", answer.stock))
     assert "cannot be met; it would be with " in first
