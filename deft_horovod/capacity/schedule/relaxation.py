@@ -12,6 +12,7 @@ machines as it takes. This is an integer programme; its bound holds for every sc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -82,27 +83,32 @@ class _Relaxation:
     def _least(self, objective: cp_model.LinearExprT) -> float:
         self._model.minimize(objective)
         solver = self._budget.solver()
+        solver.parameters.cp_model_presolve = False  # it would take most of the budget
         status = solver.solve(self._model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
             return 0.0
         return float(solver.best_objective_bound)
 
     def _limit(self, span: tuple[int, int]) -> None:
-        """What kinds can give in a span."""
+        """What kinds can give in a span, where all jobs together could ask for more."""
         begin_s, end_s = span
         for index, kind in enumerate(self._demand.kinds):
-            terms = [
-                (_least_inside_s(self._demand, work, way, span) * _taken(self._demand, way), chosen)
-                for work, ways in zip(self._demand.works, self._done, strict=True)
-                for way, chosen in ways
-                if way.kind == index
-            ]
-            needed = [(amount, chosen) for amount, chosen in terms if amount]
-            if needed:
-                asked = sum(amount * chosen for amount, chosen in needed)
-                units = self._units[index]
-                there = kind.count if units is None else units
-                self._model.add(asked <= kind.ranks * (end_s - begin_s) * there)
+            given_s = kind.ranks * (end_s - begin_s)
+            asked, most_s = [], 0
+            for work, ways in zip(self._demand.works, self._done, strict=True):
+                needed = [
+                    (inside_s * _taken(self._demand, way), chosen)
+                    for way, chosen in ways
+                    if way.kind == index
+                    and (inside_s := _least_inside_s(self._demand, work, way, span))
+                ]
+                asked += needed
+                most_s += max((amount_s for amount_s, _ in needed), default=0)
+            units = self._units[index]
+            if units is None and most_s > given_s * kind.count:
+                self._model.add(_weighted(asked) <= given_s * kind.count)
+            elif units is not None and asked:
+                self._model.add(_weighted(asked) <= given_s * units)
 
     def _paid(self, index: int) -> cp_model.LinearExprT:
         """In parts of money times the seconds of an hour."""
@@ -110,7 +116,9 @@ class _Relaxation:
         if units is None:
             return 0
         chosen = [(way, one) for ways in self._done for way, one in ways if way.kind == index]
-        worked = sum(_taken(self._demand, way) * way.duration_s * one for way, one in chosen)
+        worked = _weighted(
+            [(_taken(self._demand, way) * way.duration_s, one) for way, one in chosen]
+        )
         most = kind.count * kind.billed_units(self._demand.horizon_s)
         billed = self._model.new_int_var(0, most, "")
         started = kind.start_up_s * kind.ranks * units
@@ -121,6 +129,12 @@ class _Relaxation:
             own = kind.billed_units(way.duration_s + kind.start_up_s)
             self._model.add(billed >= own * way.machines).only_enforce_if(one)
         return kind.billed_s * kind.price_parts * billed
+
+
+def _weighted(terms: Sequence[tuple[int, cp_model.IntVar]]) -> cp_model.LinearExpr:
+    return cp_model.LinearExpr.weighted_sum(
+        [one for _, one in terms], [amount for amount, _ in terms]
+    )
 
 
 def _taken(demand: Demand, way: Way) -> int:

@@ -24,7 +24,7 @@ PACKERS = {
 }
 TITLES = {
     "light": "20 tasks, own machines nearly suffice",
-    "heavy": "40 tasks, own machines do a quarter",
+    "heavy": "40 tasks on the same machines, with nearer deadlines",
 }
 USES = ("own_use", "paid_use", "whole_use")
 # As published: rent saved and use gained by the heuristic over first fit decreasing, in percent.
@@ -76,7 +76,7 @@ def _schedules(rows: Rows) -> Iterator[str]:
     yield ""
     yield (
         f"{len(rows)} instances. CP-SAT proved its schedule the cheapest in {proved} of them; "
-        f"the median gap is {gap:.1%}, and it took {took_s:.1f} s each."
+        f"the median gap is {gap:.1%}, and it took {took_s:.1f} s each, beside other work."
     )
 
 
@@ -139,7 +139,7 @@ def _scale(found: dict[str, Any]) -> Iterator[str]:
     rent, bound = exact["exact"]["rent"], exact["bound"]["rent"]
     yield (
         f"- {exact['jobs']} jobs of one to four ranks on {exact['machines']} own machines and "
-        f"{exact['kinds']} kinds to rent, one core, the default effort: {exact['took_s']:.0f} s. "
+        f"{exact['kinds']} kinds to rent, one core, the default effort: {exact['took_s']:.0f} s of a core. "
         f"Rent {rent:.2f}, heuristic {exact['hybrid']['rent']:.2f}, first fit decreasing "
         f"{exact['first_fit']['rent']:.2f}, bound {bound:.2f}: a gap of {exact['gap']:.0%}."
     )

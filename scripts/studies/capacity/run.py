@@ -30,7 +30,7 @@ def light(seed: int) -> dict[str, Any]:
 
 
 def heavy(seed: int) -> dict[str, Any]:
-    """Own machines do a quarter of it."""
+    """Own machines are far from enough."""
     return schedules(bags(seed, 40, kinds(seed, 3, 8), 4.0), EFFORT)
 
 
