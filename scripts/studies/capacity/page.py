@@ -76,7 +76,7 @@ def _schedules(rows: Rows) -> Iterator[str]:
     yield ""
     yield (
         f"{len(rows)} instances. CP-SAT proved its schedule the cheapest in {proved} of them; "
-        f"the median gap is {gap:.1%}, and it took {took_s:.1f} s each, beside other work."
+        f"the median gap is {gap:.1%}, and it took {took_s:.1f} s of a core."
     )
 
 
@@ -139,7 +139,7 @@ def _scale(found: dict[str, Any]) -> Iterator[str]:
     rent, bound = exact["exact"]["rent"], exact["bound"]["rent"]
     yield (
         f"- {exact['jobs']} jobs of one to four ranks on {exact['machines']} own machines and "
-        f"{exact['kinds']} kinds to rent, one core, the default effort: {exact['took_s']:.0f} s of a core. "
+        f"{exact['kinds']} kinds to rent, the default effort: {exact['took_s']:.0f} s of a core. "
         f"Rent {rent:.2f}, heuristic {exact['hybrid']['rent']:.2f}, first fit decreasing "
         f"{exact['first_fit']['rent']:.2f}, bound {bound:.2f}: a gap of {exact['gap']:.0%}."
     )
