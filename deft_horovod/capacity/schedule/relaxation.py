@@ -26,6 +26,7 @@ from deft_horovod.capacity.schedule.budget import NEAR, Budget
 from deft_horovod.solver.cp_sat import cp_model
 
 _MOST_MOMENTS: Final = 16  # of beginnings, and of ends, of the spans that are looked at
+_LARGE: Final = 100  # jobs
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,8 @@ class _Relaxation:
     def _least(self, objective: cp_model.LinearExprT) -> float:
         self._model.minimize(objective)
         solver = self._budget.solver()
-        solver.parameters.cp_model_presolve = False  # it would take most of the budget
+        if len(self._demand.works) > _LARGE:  # presolve would take most of the budget
+            solver.parameters.cp_model_presolve = False
         status = solver.solve(self._model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
             return 0.0

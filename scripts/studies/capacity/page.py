@@ -76,7 +76,7 @@ def _schedules(rows: Rows) -> Iterator[str]:
     yield ""
     yield (
         f"{len(rows)} instances. CP-SAT proved its schedule the cheapest in {proved} of them; "
-        f"the median gap is {gap:.1%}, and it took {took_s:.1f} s of a core."
+        f"the median gap is {gap:.1%}, and it took {took_s:.1f} s by the clock."
     )
 
 
@@ -139,14 +139,14 @@ def _scale(found: dict[str, Any]) -> Iterator[str]:
     rent, bound = exact["exact"]["rent"], exact["bound"]["rent"]
     yield (
         f"- {exact['jobs']} jobs of one to four ranks on {exact['machines']} own machines and "
-        f"{exact['kinds']} kinds to rent, the default effort: {exact['took_s']:.0f} s of a core. "
+        f"{exact['kinds']} kinds to rent, the default effort: {exact['took_s']:.0f} s. "
         f"Rent {rent:.2f}, heuristic {exact['hybrid']['rent']:.2f}, first fit decreasing "
         f"{exact['first_fit']['rent']:.2f}, bound {bound:.2f}: a gap of {exact['gap']:.0%}."
     )
     tasks = heuristics["tasks"]
     yield (
         f"- {tasks:,} tasks: the heuristic takes {heuristics['hybrid']['took_s']:.2f} s, first fit "
-        f"decreasing {heuristics['first_fit']['took_s']:.2f} s."
+        f"decreasing {heuristics['first_fit']['took_s']:.2f} s of a core."
     )
 
 
