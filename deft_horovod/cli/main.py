@@ -22,6 +22,8 @@ SUBCOMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "simulate": "deft_horovod.cli.simulate",
         "report": "deft_horovod.cli.report",
         "trace": "deft_horovod.cli.trace",
+        "capacity": "deft_horovod.cli.capacity.schedule",
+        "consolidate": "deft_horovod.cli.capacity.consolidate",
         "doctor": "deft_horovod.cli.doctor",
     }
 )

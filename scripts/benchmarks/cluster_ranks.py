@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from deft_horovod.workloads.workload import ITEM_BYTES, Workload
 from scripts.benchmarks import arms as bench_arms
 from scripts.cluster import jobs, workloads
 
@@ -19,7 +20,7 @@ CHUNKS = 4
 ALONE_REPEATS = 3
 
 
-def workload_of(options: dict[str, Any]) -> workloads.Workload:
+def workload_of(options: dict[str, Any]) -> Workload:
     size_bytes = workloads.gradient_bytes(
         options["hosts"], options["rate_mbit"], options["ccr"], options["compute_ms"] / 1e3
     )
@@ -31,7 +32,7 @@ def communication_ms(size_bytes: int) -> list[float]:
     import horovod.torch as stock
     import torch
 
-    chunks = [torch.zeros(size_bytes // workloads.ITEM_BYTES // CHUNKS) for _ in range(CHUNKS)]
+    chunks = [torch.zeros(size_bytes // ITEM_BYTES // CHUNKS) for _ in range(CHUNKS)]
     times = []
     for _ in range(ALONE_REPEATS):
         stock.barrier()

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from scripts.cluster.workloads import Workload
+from deft_horovod.workloads.workload import Workload
 
 # A host that is less late is forgiven: a real one would have enqueued the operation beforehand.
 FORGIVEN_S = 0.0015

@@ -308,6 +308,31 @@ def test_examples_of_deft_profile_are_what_is_printed(command: str, printed: str
     assert [line.rstrip() for line in done.stdout.rstrip().splitlines()] == printed.splitlines()
 
 
+@pytest.mark.parametrize("command", ["capacity", "consolidate"])
+def test_guide_to_machines_is_what_is_printed(command: str, tmp_path: Path) -> None:
+    text = (GUIDE / "capacity.md").read_text(encoding="utf-8")
+    found = re.search(
+        rf"```bash\n(deft-profile {command} [^\n]*)\n```\n\n```text\n(.*?)\n```", text, re.DOTALL
+    )
+    assert found is not None
+    words = found[1].replace("capacity.png", str(tmp_path / "capacity.png")).split()[1:]
+    done = subprocess.run(
+        [sys.executable, "-m", "deft_horovod.cli.main", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": "80"},
+        timeout=110,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [line.rstrip() for line in done.stdout.rstrip().splitlines()] == found[2].splitlines()
+    if command == "capacity":
+        jobs = (DOCS / "examples" / "capacity" / "jobs.yaml").read_text(encoding="utf-8")
+        assert f"```yaml\n{jobs.rstrip()}\n```" in text
+        assert (tmp_path / "capacity.png").stat().st_size > 0
+
+
 def test_every_subcommand_of_deft_profile_is_documented() -> None:
     page = REFERENCE / "deft-profile.md"
     assert set(SUBCOMMANDS) <= anchors(page) & table_words(page)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from scripts.cluster.model_shapes import SHAPES
+from deft_horovod.workloads.catalogue import SHAPES
 from scripts.studies.reproduce.facts import Facts
 from scripts.studies.reproduce.inputs import (
     arithmetic,

@@ -6,8 +6,8 @@ What is worked out here is noted among the inputs of a report, with its rule.
 from __future__ import annotations
 
 from deft_horovod.profile import LinkCost
-from scripts.cluster.model_shapes import SHAPES
-from scripts.cluster.workloads import Workload
+from deft_horovod.workloads.catalogue import SHAPES
+from deft_horovod.workloads.workload import Workload
 from scripts.studies.reproduce.facts import ASSUMED, DERIVED, Facts
 from scripts.studies.reproduce.reproduction import Job, Network
 

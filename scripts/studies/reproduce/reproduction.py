@@ -21,7 +21,7 @@ from deft_horovod.policies.published.wfbp import Wfbp
 from deft_horovod.profile import LinkCost, Profile
 from deft_horovod.simulate.cluster import Cluster, on_cluster
 from deft_horovod.simulate.outlook import Outlook, Scenario
-from scripts.cluster.workloads import Workload
+from deft_horovod.workloads.workload import Workload
 
 EXACT = "exact"
 LATE = "late"

@@ -9,7 +9,8 @@ import pytest
 
 import scripts.horovod.source
 import scripts.horovod.wheel
-from scripts.cluster import model_shapes, workloads
+from deft_horovod.workloads import catalogue as model_shapes
+from scripts.cluster import workloads
 from scripts.studies.reproduce import (
     dcredit,
     ddl_benchmarks,

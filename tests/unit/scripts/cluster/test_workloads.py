@@ -32,13 +32,6 @@ def test_where_the_bytes_are() -> None:
     assert 0.3 < shares("gpt2")[0] < 0.33
 
 
-def test_the_embedding_is_used_first_and_last() -> None:
-    layers = workloads.gpt2().layers
-    assert "wte" in [tensor.name for tensor in layers[0].tensors]
-    assert layers[-1].shared == ("embedding.wte",)
-    assert layers[-1].tensors == ()
-
-
 def test_communication_takes_what_was_asked_for() -> None:
     @given(
         ranks=st.integers(2, 64),
@@ -53,34 +46,3 @@ def test_communication_takes_what_was_asked_for() -> None:
         assert alone_s == pytest.approx(ccr * compute_s)
 
     check()
-
-
-@pytest.mark.parametrize("name", KNOWN)
-def test_scaling_keeps_total_and_proportions(name: str) -> None:
-    whole = workloads.WORKLOADS[name]()
-
-    @given(size_bytes=st.integers(1, 10**9))
-    def check(size_bytes: int) -> None:
-        scaled = whole.scaled(size_bytes)
-        assert scaled.elements == max(whole.tensors, round(size_bytes / 4))
-        pairs = [
-            (before.elements, after.elements)
-            for old, new in zip(whole.layers, scaled.layers, strict=True)
-            for before, after in zip(old.tensors, new.tensors, strict=True)
-        ]
-        assert all(after >= 1 for _, after in pairs)
-        factor = scaled.elements / whole.elements
-        tolerance = 1 + whole.tensors
-        assert all(abs(after - before * factor) <= tolerance for before, after in pairs)
-
-    check()
-
-
-@pytest.mark.parametrize("name", KNOWN)
-def test_times_add_up_to_the_step(name: str) -> None:
-    stages = workloads.WORKLOADS[name]().stage_s(0.2)
-    assert sum(forward for forward, _ in stages) == pytest.approx(0.2 / 3)
-    assert sum(backward for _, backward in stages) == pytest.approx(0.4 / 3)
-    assert all(
-        forward > 0 and backward == pytest.approx(2 * forward) for forward, backward in stages
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from scripts.cluster import model_shapes
+from deft_horovod.workloads import catalogue as model_shapes
 from scripts.gpu.measure import models, models_images, models_text
 
 PUBLISHED = {

@@ -1,19 +1,13 @@
-"""Shapes of the models of published comparisons, from the definitions of their architectures.
-
-A layer is what owns parameters and runs as one operation; its `work` is its multiply-accumulate
-operations for one sample (for one token in GPT-2 and BERT), without those of normalisation. How
-many parameters come out is checked against published counts
-(scripts/studies/reproduce/published/models.json).
-"""
+"""Models of images, from the definitions of their architectures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
+from typing import Final
 
-from scripts.cluster.workloads import Layer, Tensor, Workload, gpt2_of, resnet, vgg
+from deft_horovod.workloads.workload import Layer, LayerTensor, Workload, tensors_of
 
-CLASSES = 1000
+CLASSES: Final = 1000
 
 
 def _convolution(
@@ -22,16 +16,18 @@ def _convolution(
     """Without a bias; `normed`: channels of the normalisation that belongs to it."""
     weights = inputs * outputs * kernel[0] * kernel[1]
     tensors = (
-        Tensor("weight", weights),
-        Tensor("norm_weight", normed),
-        Tensor("norm_bias", normed),
+        LayerTensor("weight", weights),
+        LayerTensor("norm_weight", normed),
+        LayerTensor("norm_bias", normed),
     )
     return Layer(name, float(weights * width**2), tensors)
 
 
 def _classifier(inputs: int) -> Layer:
     weights = inputs * CLASSES
-    return Layer("fc", float(weights), (Tensor("weight", weights), Tensor("bias", CLASSES)))
+    return Layer(
+        "fc", float(weights), (LayerTensor("weight", weights), LayerTensor("bias", CLASSES))
+    )
 
 
 def densenet(name: str, blocks: Sequence[int], growth: int = 32) -> Workload:
@@ -52,7 +48,7 @@ def densenet(name: str, blocks: Sequence[int], growth: int = 32) -> Workload:
             transition = _convolution(f"transition{block}", channels, half, (1, 1), width, channels)
             layers.append(transition)
             channels, width = half, width // 2
-    norm = (Tensor("weight", channels), Tensor("bias", channels))
+    norm = (LayerTensor("weight", channels), LayerTensor("bias", channels))
     return Workload(name, (*layers, Layer("norm", float(channels), norm), _classifier(channels)))
 
 
@@ -143,65 +139,47 @@ def inception_v4() -> Workload:
     return Workload("inception_v4", (*model.layers, _classifier(1536)))
 
 
-def _linear(layer: str, inputs: int, outputs: int) -> tuple[Tensor, ...]:
-    return Tensor(f"{layer}_weight", inputs * outputs), Tensor(f"{layer}_bias", outputs)
-
-
-def _norm(layer: str, width: int) -> tuple[Tensor, ...]:
-    return Tensor(f"{layer}_weight", width), Tensor(f"{layer}_bias", width)
-
-
-def bert(name: str, width: int, blocks: int, tokens: int, pretraining: bool = False) -> Workload:
-    """BERT (Devlin et al., NAACL 2019) with its vocabulary of 30,522 words.
-
-    `pretraining` adds the heads for masked words, which share the embedding, and for the next
-    sentence; without them it is the encoder with its pooler.
-    """
-    words, places = 30_522, 512
-    embedding = (
-        Tensor("words", words * width),
-        Tensor("places", places * width),
-        Tensor("kinds", 2 * width),
-        *_norm("norm", width),
-    )
-    layers = [Layer("embedding", float(width), embedding)]
-    for block in range(blocks):
-        attention = [_linear(part, width, width) for part in ("query", "key", "value", "output")]
-        inside = (*(tensor for part in attention for tensor in part), *_norm("norm", width))
-        layers.append(Layer(f"attention{block}", 4.0 * width**2 + 2 * tokens * width, inside))
-        feed = (*_linear("up", width, 4 * width), *_linear("down", 4 * width, width))
-        layers.append(Layer(f"feed{block}", 8.0 * width**2, (*feed, *_norm("norm", width))))
-    layers.append(Layer("pooler", width**2 / tokens, _linear("dense", width, width)))
-    if pretraining:
-        head = (*_linear("dense", width, width), *_norm("norm", width), Tensor("bias", words))
-        shared = ("embedding.words",)
-        layers.append(Layer("head", float(width**2 + words * width), head, shared))
-        layers.append(Layer("next", 2 * width / tokens, _linear("dense", width, 2)))
+def vgg(name: str, counts: Sequence[int]) -> Workload:
+    """`counts`: convolutions of each block."""
+    layers, channels, width = [], 3, 224
+    for block, (count, filters) in enumerate(zip(counts, (64, 128, 256, 512, 512), strict=True), 1):
+        for number in range(1, count + 1):
+            weights = 9 * channels * filters
+            tensors = tensors_of(weight=weights, bias=filters)
+            layers.append(Layer(f"conv{block}_{number}", float(weights * width**2), tensors))
+            channels = filters
+        width //= 2
+    inputs = channels * width**2
+    for layer, outputs in (("fc6", 4096), ("fc7", 4096), ("fc8", 1000)):
+        weights = inputs * outputs
+        layers.append(Layer(layer, float(weights), tensors_of(weight=weights, bias=outputs)))
+        inputs = outputs
     return Workload(name, tuple(layers))
 
 
-# Sentences of 64 tokens, as the published benchmark scripts have them.
-_TOKENS = 64
+def resnet(model: str, counts: Sequence[int]) -> Workload:
+    """`counts`: bottleneck blocks of each stage."""
+    layers: list[Layer] = []
 
-SHAPES: Mapping[str, Callable[[], Workload]] = MappingProxyType(
-    {
-        "vgg16": lambda: vgg("vgg16", (2, 2, 3, 3, 3)),
-        "vgg19": lambda: vgg("vgg19", (2, 2, 4, 4, 4)),
-        "resnet50": lambda: resnet("resnet50", (3, 4, 6, 3)),
-        "resnet101": lambda: resnet("resnet101", (3, 4, 23, 3)),
-        "resnet152": lambda: resnet("resnet152", (3, 8, 36, 3)),
-        "densenet121": lambda: densenet("densenet121", (6, 12, 24, 16)),
-        "densenet201": lambda: densenet("densenet201", (6, 12, 48, 32)),
-        "inception_v4": inception_v4,
-        "bert_base": lambda: bert("bert_base", 768, 12, _TOKENS),
-        "bert_large": lambda: bert("bert_large", 1024, 24, _TOKENS),
-        "bert_base_pretraining": lambda: bert(
-            "bert_base_pretraining", 768, 12, _TOKENS, pretraining=True
-        ),
-        "bert_large_pretraining": lambda: bert(
-            "bert_large_pretraining", 1024, 24, _TOKENS, pretraining=True
-        ),
-        "gpt2": lambda: gpt2_of("gpt2", 768, 12),
-        "gpt2_medium": lambda: gpt2_of("gpt2_medium", 1024, 24),
-    }
-)
+    def convolve(name: str, inputs: int, outputs: int, kernel: int, width: int) -> None:
+        weights = kernel**2 * inputs * outputs
+        tensors = tensors_of(weight=weights, norm_weight=outputs, norm_bias=outputs)
+        layers.append(Layer(name, float(weights * width**2), tensors))
+
+    convolve("conv1", 3, 64, 7, 112)
+    channels = 64
+    for stage, (count, width) in enumerate(zip(counts, (56, 28, 14, 7), strict=True), 1):
+        inner = 32 * 2**stage
+        for block in range(count):
+            name = f"layer{stage}_{block}"
+            before = 2 * width if stage > 1 and block == 0 else width  # the 3 x 3 one strides
+            convolve(f"{name}_conv1", channels, inner, 1, before)
+            convolve(f"{name}_conv2", inner, inner, 3, width)
+            convolve(f"{name}_conv3", inner, 4 * inner, 1, width)
+            if block == 0:
+                convolve(f"{name}_downsample", channels, 4 * inner, 1, width)
+            channels = 4 * inner
+    layers.append(
+        Layer("fc", float(channels * 1000), tensors_of(weight=channels * 1000, bias=1000))
+    )
+    return Workload(model, tuple(layers))

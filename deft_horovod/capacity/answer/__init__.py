@@ -1,0 +1,1 @@
+"""What is told of a schedule or of a packing."""

@@ -1,0 +1,1 @@
+"""What a user writes, and what is wrong with it, by line."""

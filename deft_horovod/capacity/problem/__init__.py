@@ -1,0 +1,1 @@
+"""Jobs and machines as numbers, and what a schedule of them is."""

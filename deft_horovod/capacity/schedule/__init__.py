@@ -1,0 +1,1 @@
+"""Methods that place jobs on own and rented machines before their deadlines."""

@@ -1,0 +1,1 @@
+"""Subcommands about machines: which ones jobs need, and when."""

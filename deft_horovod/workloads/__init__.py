@@ -1,0 +1,1 @@
+"""Models as numbers: layers with their tensors and their share of the arithmetic. Pure."""

@@ -1,0 +1,1 @@
+"""Methods of `deft_horovod.capacity` on seeded instances, beside what two papers report."""
