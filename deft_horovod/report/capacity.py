@@ -27,7 +27,7 @@ def capacity_page(answer: CapacityAnswer) -> str:
     ours = answer.ours
     told = f"Rent {money(ours.rent)}"
     if ours.missed:
-        told = f"{len(ours.missed)} of {len(ours.demand.works)} jobs cannot be met; {told.lower()}"
+        told = f"{len(ours.missed)} of {len(ours.demand.works)} jobs are missed; {told.lower()}"
     sections = [_schedule("The schedule", ours)]
     if answer.stock is not None:
         sections.append(_schedule("With stock Horovod", answer.stock))

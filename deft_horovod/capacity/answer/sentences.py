@@ -33,9 +33,9 @@ def use_text(told: Told) -> str:
 
 def missed_text(told: Told, row: MissedRow) -> str:
     if not row.remedies:
-        return f"{row.job} cannot be met on these machines, whatever its deadline"
+        return f"{row.job} is missed, and no later deadline would help"
     ways = ", or ".join(remedy_text(told, one) for one in row.remedies)
-    return f"{row.job} cannot be met; it would be with {ways}"
+    return f"{row.job} is missed; it would not be with {ways}"
 
 
 def remedy_text(told: Told, remedy: Remedy) -> str:

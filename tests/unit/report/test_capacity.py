@@ -22,5 +22,5 @@ def test_it_is_whole_and_refers_to_nothing(jobs):
 def test_missed_jobs_are_in_the_title():
     answer = capacity_answer(jobs=8)
     alone = type(answer)("jobs.yaml", answer.stock)
-    assert "<title>2 of 8 jobs cannot be met" in capacity_page(alone)
+    assert "<title>2 of 8 jobs are missed" in capacity_page(alone)
     assert "With stock Horovod" not in capacity_page(alone)

@@ -24,7 +24,7 @@ def test_missed_jobs_come_first_with_what_would_help():
     *_, stock, _ = capacity_sentences(answer)
     assert "; missed: " in stock
     (first, *_) = capacity_sentences(type(answer)("jobs.yaml", answer.stock))
-    assert "cannot be met; it would be with " in first
+    assert "is missed; it would not be with " in first
     assert "a deadline of " in first
     assert "1 more of rented (rent +" in first
 

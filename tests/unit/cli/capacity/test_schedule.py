@@ -48,7 +48,7 @@ def test_what_cannot_be_met_says_what_would_help(jobs):
     text = YAML.replace("LIMIT", "1").replace("200_000", "900_000")
     jobs.write_text(text, encoding="utf-8")
     told = " ".join(succeeds("capacity", jobs).stdout.split())
-    assert "b cannot be met; it would be with a deadline of" in told
+    assert "b is missed; it would not be with a deadline of" in told
 
 
 @pytest.mark.parametrize(
