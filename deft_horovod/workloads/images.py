@@ -179,7 +179,4 @@ def resnet(model: str, counts: Sequence[int]) -> Workload:
             if block == 0:
                 convolve(f"{name}_downsample", channels, 4 * inner, 1, width)
             channels = 4 * inner
-    layers.append(
-        Layer("fc", float(channels * 1000), tensors_of(weight=channels * 1000, bias=1000))
-    )
-    return Workload(model, tuple(layers))
+    return Workload(model, (*layers, _classifier(channels)))

@@ -29,7 +29,7 @@ def value(rank: int, step: int) -> float:
 def trained(arm: dict[str, Any]) -> dict[str, Any]:
     """The parameters whose final value is not the exact sum of all averaged gradients, and whether
     updates came late."""
-    workload = workloads.gpt2().scaled(SIZE_BYTES)
+    workload = workloads.WORKLOADS["gpt2"]().scaled(SIZE_BYTES)
     model = accelerator.SleepingModel(workload, COMPUTE_S)
     optimizer: Any = hvd.DistributedOptimizer(
         torch.optim.SGD(model.parameters(), lr=1.0),

@@ -8,6 +8,7 @@ from typing import Final
 
 from deft_horovod.capacity.input.job_entry import JobEntry
 from deft_horovod.capacity.input.machine_entry import MachineEntry
+from deft_horovod.capacity.problem.machine_kind import ranks_within
 from deft_horovod.capacity.times.pace import Pace, Paces
 
 _EVERY: Final = 4  # up to so many ranks each number is looked at, then powers of two
@@ -59,9 +60,7 @@ class Seats:
 def room(job: JobEntry, machine: MachineEntry) -> int:
     """Ranks of a job for which one machine is enough."""
     kind = machine.kind
-    return min(
-        kind.ranks, kind.memory_bytes // job.memory_bytes if job.memory_bytes else kind.ranks
-    )
+    return ranks_within(kind.ranks, kind.memory_bytes, job.memory_bytes)
 
 
 def _numbers(job: JobEntry, machine: MachineEntry) -> list[tuple[int, int]]:

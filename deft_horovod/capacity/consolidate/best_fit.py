@@ -8,8 +8,6 @@ may spread jobs that would take less together, so the same is tried with ready v
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from deft_horovod.capacity.consolidate.packing import Packing
 from deft_horovod.capacity.consolidate.rooms import Room, Rooms
 from deft_horovod.capacity.consolidate.tenants import Offer, Tenants
@@ -27,24 +25,12 @@ def _filled(tenants: Tenants) -> Packing:
         found = [
             (_cost(rooms, index, offer, parts), offer, parts)
             for offer in tenants.tenants[index].offers
-            for parts in _places(rooms, index, offer)
+            for parts in rooms.places(index, offer)
         ]
         if found:
             _, offer, parts = min(found, key=lambda one: one[0])
             rooms.take(index, offer, parts)
     return rooms.packing()
-
-
-def _places(rooms: Rooms, index: int, offer: Offer) -> Iterator[list[tuple[Room, int]]]:
-    if not offer.together:
-        parts = rooms.divided(index, offer)
-        if parts is not None:
-            yield parts
-        return
-    memory_bytes = rooms.tenants.tenants[index].memory_bytes
-    for room in (*rooms.open[offer.kind], *rooms.fresh(offer.kind, 1)):
-        if room.fits(memory_bytes) >= offer.ranks:
-            yield [(room, offer.ranks)]
 
 
 def _cost(

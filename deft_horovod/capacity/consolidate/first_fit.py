@@ -12,16 +12,9 @@ def first_fit_packing(tenants: Tenants) -> Packing:
     ready = tenants.ready()
     rooms = Rooms(ready)
     for index in ready.decreasing():
-        tenant = ready.tenants[index]
-        for offer in tenant.offers:
-            if not offer.together:
-                parts = rooms.divided(index, offer)
-                if parts is not None:
-                    rooms.take(index, offer, parts)
-                continue
-            for room in (*rooms.open[offer.kind], *rooms.fresh(offer.kind, 1)):
-                if room.fits(tenant.memory_bytes) >= offer.ranks:
-                    rooms.take(index, offer, [(room, offer.ranks)])
-                    break
+        for offer in ready.tenants[index].offers:
+            first = next(rooms.places(index, offer), None)
+            if first is not None:
+                rooms.take(index, offer, first)
     # The ready machines are among what each tenant may have.
     return Packing(tenants, rooms.packing().lodgings)

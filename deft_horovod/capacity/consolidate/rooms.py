@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from deft_horovod.capacity.consolidate.packing import Lodging, Packing
 from deft_horovod.capacity.consolidate.tenants import Offer, Tenants
 from deft_horovod.capacity.problem.demand import Unit
+from deft_horovod.capacity.problem.machine_kind import ranks_within
 
 
 @dataclass
@@ -21,9 +23,7 @@ class Room:
 
     def fits(self, memory_bytes: int) -> int:
         """Ranks of so much memory each."""
-        if not memory_bytes:
-            return self.ranks
-        return min(self.ranks, self.memory_bytes // memory_bytes)
+        return ranks_within(self.ranks, self.memory_bytes, memory_bytes)
 
 
 class Rooms:
@@ -40,6 +40,18 @@ class Rooms:
         first = len(self.open[kind])
         numbers = range(first, min(first + count, machine.count))
         return [Room(Unit(kind, n), machine.ranks, machine.memory_bytes) for n in numbers]
+
+    def places(self, tenant: int, offer: Offer) -> Iterator[list[tuple[Room, int]]]:
+        """Each machine on which all ranks fit, those in use first; or the ranks divided."""
+        if not offer.together:
+            parts = self.divided(tenant, offer)
+            if parts is not None:
+                yield parts
+            return
+        memory_bytes = self.tenants.tenants[tenant].memory_bytes
+        for room in (*self.open[offer.kind], *self.fresh(offer.kind, 1)):
+            if room.fits(memory_bytes) >= offer.ranks:
+                yield [(room, offer.ranks)]
 
     def divided(self, tenant: int, offer: Offer) -> list[tuple[Room, int]] | None:
         """Ranks on several machines: those in use first, then as many new ones as it takes."""

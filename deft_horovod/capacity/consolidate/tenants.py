@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from deft_horovod.capacity.problem.machine_kind import MachineKind
+from deft_horovod.capacity.problem.machine_kind import MachineKind, ranks_within
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,7 @@ class Tenants:
     def room(self, tenant: Tenant, kind: int) -> int:
         """How many of its ranks an empty machine has room for."""
         machine = self.kinds[kind]
-        if not tenant.memory_bytes:
-            return machine.ranks
-        return min(machine.ranks, machine.memory_bytes // tenant.memory_bytes)
+        return ranks_within(machine.ranks, machine.memory_bytes, tenant.memory_bytes)
 
     def share(self, tenant: Tenant, offer: Offer) -> float:
         """Machines that it takes by ranks or by memory, whichever is more."""

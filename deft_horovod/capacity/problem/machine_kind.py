@@ -39,3 +39,8 @@ class MachineKind:
 
     def rent_parts(self, rented_s: int) -> Fraction:
         return Fraction(self.billed_units(rented_s) * self.billed_s * self.price_parts, HOUR_S)
+
+
+def ranks_within(ranks: int, memory_bytes: int, rank_bytes: int) -> int:
+    """For how many ranks of so much memory each there is room."""
+    return min(ranks, memory_bytes // rank_bytes) if rank_bytes else ranks

@@ -99,7 +99,7 @@ def test_restart_forgets_the_past() -> None:
 
 @pytest.fixture
 def model() -> torch.nn.Module:
-    return accelerator.SleepingModel(workloads.gpt2().scaled(100_000), 0.02)
+    return accelerator.SleepingModel(workloads.WORKLOADS["gpt2"]().scaled(100_000), 0.02)
 
 
 def test_gradients_have_the_values_asked_for(model: torch.nn.Module) -> None:
