@@ -28,8 +28,10 @@ except KeyboardInterrupt:
 """
 STEPS = """
 import sys, time
+from pathlib import Path
+from deft_horovod.job.exit_report import tell_progress
 for step in range(1, 5):
-    open("progress", "w").write(f"{step} 4")
+    tell_progress(Path.cwd(), step, 4)
     time.sleep(0.3)
 print("said on stdout")
 print("said on stderr", file=sys.stderr)
