@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import psutil
 
-from tests.parallel import warm_launcher
+from tests.parallel import warm_launcher, warm_ranks
 from tests.places import ROOT
 
 SCRIPTS: Final = Path(__file__).parent / "scripts"
@@ -80,9 +80,11 @@ def run_ranks(
     options: Any = None,
     launcher: Sequence[str] = (),
     interpreter: Sequence[str] = (),
+    warm: bool = False,
 ) -> Result:
     """Runs ``horovodrun -np NP LAUNCHER python INTERPRETER script args``, or what TEST_LAUNCHER
-    names (in `env`, or around this process) instead of horovodrun.
+    names (in `env`, or around this process) instead of horovodrun. `warm`: the ranks are forks of a
+    process that has done their imports; not for tests of how ranks start and end.
 
     horovodrun reads its own options by prefix up to the program's name, so what a rank program has
     to know goes into `options`: any JSON, read with ``reporting.options()``. A script that is only
@@ -94,15 +96,18 @@ def run_ranks(
     path = Path(script) if Path(script).is_absolute() else SCRIPTS / script
     mark = uuid.uuid4().hex
     with tempfile.TemporaryDirectory(prefix="parallel-") as folder:
-        program, *words = LAUNCHERS[({**os.environ, **(env or {})}).get("TEST_LAUNCHER", "gloo")]
+        environment = _environment(env, Path(folder), mark, options)
+        kind = environment.get("TEST_LAUNCHER", "gloo")
+        program, *words = LAUNCHERS[kind]
         beside = Path(sys.executable).with_name(program)
         command = [str(beside) if beside.exists() else program, *words]
         command += [str(np), *launcher]
-        command += [sys.executable, *interpreter, str(path), *args]
+        # An interpreter or a launcher of its own has its own ideas of what a rank is.
+        plain = kind == "gloo" and not interpreter and not launcher
+        python = warm_ranks.interpreter(environment) if warm and plain else [sys.executable]
+        command += [*python, *interpreter, str(path), *args]
         started_s = time.monotonic()
-        status, output, hung = _run(
-            command, timeout_s, _environment(env, Path(folder), mark, options), mark
-        )
+        status, output, hung = _run(command, timeout_s, environment, mark)
         duration_s = time.monotonic() - started_s
         results = [_read(Path(folder) / f"rank.{rank}.json") for rank in range(np)]
     result = Result(status, _by_rank(output, np), results, output, duration_s)

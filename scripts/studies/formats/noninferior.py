@@ -65,12 +65,13 @@ def difference(
     return Difference(statistics.fmean(found), statistics.stdev(found), len(seeds), margin)
 
 
-def holm(p_values: Sequence[float], level: float) -> list[bool]:
-    """Which hypotheses are rejected, so that all of them together err with this probability."""
+def holm(p_values: Sequence[float], level: float, untested: int = 0) -> list[bool]:
+    """Which hypotheses are rejected, so that all of them together err with this probability, with
+    those that are yet to be tested."""
     order = sorted(range(len(p_values)), key=lambda i: p_values[i])
     rejected = [False] * len(p_values)
     for rank, i in enumerate(order):
-        if p_values[i] > level / (len(p_values) - rank):
+        if p_values[i] > level / (len(p_values) + untested - rank):
             break
         rejected[i] = True
     return rejected

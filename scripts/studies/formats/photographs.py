@@ -17,7 +17,6 @@ from PIL import Image
 from scripts.studies.convergence.tasks import Batch
 
 BANDS: Final = 4  # of rows
-_VALIDATION_CROPS: Final = 2048
 # Of scikit-image, those in colour.
 _SHIPPED: Final = (
     *("astronaut.png", "chelsea.png", "coffee.png", "hubble_deep_field.jpg", "ihc.png"),
@@ -33,6 +32,8 @@ class Crops:
 
     photographs: Callable[[], torch.Tensor]
     side: int  # pixels
+
+    validated = 2048  # crops
 
     def draw(self, size: int, generator: torch.Generator) -> Batch:
         photographs = self.photographs()
@@ -54,9 +55,29 @@ class Crops:
         return _held_out(self)
 
 
+@dataclass(frozen=True)
+class Noisy:
+    """To be found is the noise that was added to each crop, as by the denoising networks of Zhang
+    et al. 2017 (arXiv 1608.03981)."""
+
+    crops: Crops
+    noise: float  # standard deviation
+
+    validated = 512  # crops: each of their pixels counts
+
+    def draw(self, size: int, generator: torch.Generator) -> Batch:
+        clean, _ = self.crops.draw(size, generator)
+        noise = self.noise * torch.randn(clean.shape, generator=generator)
+        return clean + noise, noise
+
+    def held_out(self) -> Batch:
+        """For validation: always the same."""
+        return _held_out(self)
+
+
 @functools.cache
-def _held_out(crops: Crops) -> Batch:
-    return crops.draw(_VALIDATION_CROPS, torch.Generator().manual_seed(0))
+def _held_out(source: Crops | Noisy) -> Batch:
+    return source.draw(source.validated, torch.Generator().manual_seed(0))
 
 
 @functools.cache

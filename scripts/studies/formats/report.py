@@ -36,6 +36,13 @@ Made by `python -m scripts.studies.formats.run report --study repeated` from
 [repeated-study.json](repeated-study.json). What was asked was fixed before:
 [protocol-repeated.md](protocol-repeated.md).
 """,
+    "images": """\
+# Wire formats: results on images
+
+Made by `python -m scripts.studies.formats.run report --study images` from
+[images-study.json](images-study.json). What was asked was fixed before:
+[protocol-images.md](protocol-images.md).
+""",
 }
 
 
@@ -107,20 +114,28 @@ def pilot_text(pilot: Mapping[Run, Sequence[float]], settings: Sequence[Setting]
 def _complete(
     found: Mapping[Run, Sequence[float]], settings: Sequence[Setting], study: Study
 ) -> dict[Run, Sequence[float]]:
-    """Runs with seeds that all settings of the task and all arms have: a study that is cut short
-    has others."""
+    """Runs with seeds that all settings of the task with this optimizer and all arms have: a study
+    that is cut short has others."""
     seeds = {
-        task: set.intersection(
+        (task, optimizer): set.intersection(
             *(
                 {run.seed for run in found if Setting.of(run) == s and run.format == one}
                 for s in settings
-                if s.task == task
+                if (s.task, s.optimizer) == (task, optimizer)
                 for one in (EXACT, *study.arms)
             )
         )
-        for task in {s.task for s in settings}
+        for task, optimizer in {(s.task, s.optimizer) for s in settings}
     }
-    return {run: losses for run, losses in found.items() if run.seed in seeds[run.task]}
+    return {r: losses for r, losses in found.items() if r.seed in seeds[r.task, r.optimizer]}
+
+
+def untrained(
+    found: Mapping[Run, Sequence[float]], settings: Sequence[Setting], study: Study
+) -> list[Setting]:
+    """Those without a whole seed."""
+    trained = {Setting.of(run) for run in _complete(found, settings, study)}
+    return [setting for setting in settings if setting not in trained]
 
 
 def verdicts(
@@ -129,12 +144,13 @@ def verdicts(
     study: Study,
     arm: WireFormat,
 ) -> dict[Setting, Verdict | None]:
-    """None: exact training diverged, so there is nothing to compare with."""
+    """None: exact training diverged, so there is nothing to compare with, or is yet to come."""
     losses = by_setting(_complete(found, settings, study))
     all_ = {s: _compared(losses.get(s, {}), arm, study.margins[s.task]) for s in settings}
     rows = {s: one for s, one in all_.items() if one is not None}
-    good = holm([one.p_value for one in rows.values()], LEVEL)
-    worse = holm([one.p_value_of_harm for one in rows.values()], LEVEL)
+    to_come = len(untrained(found, settings, study))
+    good = holm([one.p_value for one in rows.values()], LEVEL, to_come)
+    worse = holm([one.p_value_of_harm for one in rows.values()], LEVEL, to_come)
     decided = {
         setting: Verdict(one, statistics.fmean(losses[setting][EXACT].values()), fine, harm)
         for (setting, one), fine, harm in zip(rows.items(), good, worse, strict=True)
@@ -147,14 +163,21 @@ def page(
 ) -> str:
     """As Markdown."""
     parts = [_HEADS[study.name]]
+    to_come = untrained(found, settings, study)
+    if to_come:
+        parts.append(f"Not trained yet: {_titles(to_come)}.\n")
     for arm in study.arms:
         all_ = verdicts(found, settings, study, arm)
         rows = {setting: one for setting, one in all_.items() if one is not None}
-        lost = [setting.title for setting, one in all_.items() if one is None]
+        lost = [s for s, one in all_.items() if one is None and s not in to_come]
         parts.append(_section(arm, rows))
         if lost:
-            parts.append(f"Not compared, as exact training diverged: {'; '.join(lost)}.\n")
+            parts.append(f"Not compared, as exact training diverged: {_titles(lost)}.\n")
     return "\n".join(parts)
+
+
+def _titles(settings: Sequence[Setting]) -> str:
+    return "; ".join(setting.title for setting in settings)
 
 
 def _section(arm: WireFormat, rows: Mapping[Setting, Verdict]) -> str:

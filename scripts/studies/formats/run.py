@@ -5,12 +5,13 @@
     .venv/bin/python -m scripts.studies.formats.run study
     .venv/bin/python -m scripts.studies.formats.run rates --study larger
     .venv/bin/python -m scripts.studies.formats.run study --study larger
-    .venv/bin/python -m scripts.studies.formats.run study --study repeated
+    .venv/bin/python -m scripts.studies.formats.run study --study repeated --optimizer adamw
+    .venv/bin/python -m scripts.studies.formats.run study --study images
     .venv/bin/python -m scripts.studies.formats.run classes
 
 Finished runs are kept in build/formats, so that it goes on where it was interrupted, and go into
-docs/studies/formats/*.json, from which `report` makes the page anew, and `classes` that on both
-studies. --restore takes those as finished.
+docs/studies/formats/*.json, from which `report` makes the page anew, and `classes` that on all
+that decide. --restore takes those as finished.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ import torch
 from deft_horovod.base.wire_format import WireFormat
 from scripts.places import ROOT
 from scripts.studies.formats import classes
-from scripts.studies.formats.report import page, pilot_text, seeds_by_task, verdicts
+from scripts.studies.formats.report import page, pilot_text, seeds_by_task, untrained, verdicts
 from scripts.studies.formats.study import (
     DECIDING,
     STUDIES,
@@ -47,7 +48,7 @@ from scripts.studies.pool import train_all, write
 
 FINISHED = ROOT / "build" / "formats"
 REPORT = ROOT / "docs" / "studies" / "formats"
-PAGES = {"small": "results.md", "larger": "larger.md", "repeated": "repeated.md"}
+PAGES = {"small": "results.md", "larger": "larger.md", "repeated": "repeated.md", "images": "images.md"}
 CLASSES_PAGE = "classes.md"
 _DEFAULT: Final[WireFormat] = "int8"  # the coarsest of `accuracy="equal"`
 
@@ -109,6 +110,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("stage", choices=["rates", "pilot", "study", "report", "classes"])
     parser.add_argument("--study", choices=sorted(STUDIES), default="small")
+    parser.add_argument(
+        "--optimizer", action="append", help="train runs of these only; all are reported"
+    )
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--folder", type=Path, default=FINISHED, help="of finished runs")
     parser.add_argument("--report", type=Path, default=REPORT, help="folder of page and data")
@@ -134,12 +138,14 @@ def restore(report: Path, study: Study, folder: Path) -> None:
 def of_classes(report: Path) -> str:
     """The page on what the deciding studies say together."""
     found = {}
+    to_come = []
     for study in DECIDING:
         rates = kept(data_file(report, study, "rates"))
         settings = best_settings({run: final_loss(losses) for run, losses in rates.items()}, study)
         runs = kept(data_file(report, study, "study"))
         found.update(verdicts(runs, settings, study, _DEFAULT))
-    return classes.page(found)
+        to_come += untrained(runs, settings, study)
+    return classes.page(found, to_come)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -158,7 +164,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def done(stage: str, runs: Sequence[Run]) -> Losses:
         if options.stage == stage:
-            finish(runs, options.folder, options.processes)
+            wanted = [r for r in runs if r.optimizer in (options.optimizer or (r.optimizer,))]
+            finish(wanted, options.folder, options.processes)
             keep(finished(runs, options.folder), file(stage))
         return kept(file(stage))
 

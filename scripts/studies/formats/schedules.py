@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 _WARM: Final = 0.05  # of all steps, in which the rate rises
@@ -22,3 +23,8 @@ def dropping(done: float) -> float:
     """In steps."""
     drops: int = sum(done >= place for place in _DROPS)
     return constant(done) * 0.1**drops
+
+
+def half_cosine(done: float) -> float:
+    """Falls to nothing."""
+    return constant(done) * 0.5 * (1.0 + math.cos(math.pi * done))

@@ -1,5 +1,5 @@
 """Which runs the studies of wire formats are made of. Pure. docs/studies/formats/protocol.md,
-protocol-larger.md and protocol-repeated.md say why; what is fixed there is not changed once runs of
+protocol-larger.md, protocol-repeated.md and protocol-images.md say why; what is fixed there is not changed once runs of
 `study_runs` were looked at."""
 
 from __future__ import annotations
@@ -84,8 +84,23 @@ REPEATED: Final = Study(
     first_seed=201,
     rates_of=SMALL.name,
 )
-STUDIES: Final = {study.name: study for study in (SMALL, LARGER, REPEATED)}
-DECIDING: Final = (REPEATED, LARGER)  # which optimizers get formats by default
+# Images on which two trainings that are as good as the same end with nearly the same loss.
+IMAGES: Final = Study(
+    name="images",
+    margins={"photographs": 0.02, "denoising": 0.02},
+    rates={
+        "photographs": {"nesterov": (0.02, 0.05, 0.1), "adamw": (0.001, 0.002, 0.004)},
+        "denoising": {"nesterov": (0.01, 0.02, 0.05), "adamw": (0.002, 0.004, 0.008)},
+    },
+    arms=("int8",),
+    factors=(1.0,),
+    seeds=8,
+    first_seed=301,
+)
+STUDIES: Final = {study.name: study for study in (SMALL, LARGER, REPEATED, IMAGES)}
+DECIDING: Final = (REPEATED, LARGER, IMAGES)  # which optimizers get formats by default
+# Those that every class needs, as far as it has them; `resnet` gave way to those of IMAGES.
+LARGER_TASKS: Final = ("gpt", "fine-tuning", *IMAGES.margins)
 
 
 @dataclass(frozen=True)

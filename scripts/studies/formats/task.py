@@ -14,6 +14,12 @@ from scripts.studies.convergence.training import rate_share
 
 Draw = Callable[[int, torch.Generator], Batch]
 Schedule = Callable[[float], float]
+Criterion = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+def classes(scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """The cross-entropy of classes, as many as the last dimension has scores."""
+    return functional.cross_entropy(scores.flatten(0, -2), targets.flatten())
 
 
 @dataclass(frozen=True)
@@ -29,10 +35,11 @@ class Task:
     schedule: Schedule = rate_share  # the share of the learning rate, by the share of steps done
     clip: float = 0.0  # the longest gradient of all parameters together; 0: any
     begins_from: str = ""  # the task whose trained model this one goes on with
+    criterion: Criterion = classes
 
     def loss(self, model: nn.Module, batch: Batch) -> torch.Tensor:
         inputs, targets = batch
-        return functional.cross_entropy(model(inputs).flatten(0, -2), targets.flatten())
+        return self.criterion(model(inputs), targets)
 
     def stream(self, generator: torch.Generator) -> Iterator[Batch]:
         while True:

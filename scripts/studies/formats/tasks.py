@@ -10,16 +10,18 @@ from typing import Final
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 from scripts.studies.convergence.tasks import Batch, Residual, Transformer, characters, windows
-from scripts.studies.formats.photographs import BANDS, Crops, ten, two
-from scripts.studies.formats.schedules import constant, dropping, warmup_stable_decay
+from scripts.studies.formats.photographs import BANDS, Crops, Noisy, ten, two
+from scripts.studies.formats.schedules import constant, dropping, half_cosine, warmup_stable_decay
 from scripts.studies.formats.task import Task
 
 _COLOURS: Final = 3
 _VALIDATED: Final = 128  # windows of text that validate a larger model
 _SMALL: Final = Crops(two, 12)
 _LARGE: Final = Crops(ten, 16)
+_NOISY: Final = Noisy(_LARGE, 0.25)
 
 
 def _drawn(of: Batch, size: int, generator: torch.Generator) -> Batch:
@@ -69,6 +71,15 @@ def large_residual_net() -> nn.Module:
     )
 
 
+def denoising_net() -> nn.Module:
+    """Of 76 thousand parameters; what it says has the shape of what it sees."""
+    return nn.Sequential(
+        nn.Conv2d(_COLOURS, 32, 3, padding=1),
+        *(Residual(32) for _ in range(4)),
+        nn.Conv2d(32, _COLOURS, 3, padding=1),
+    )
+
+
 def gpt() -> nn.Module:
     """Of 5.1 million parameters."""
     return Transformer(width=264, depth=6)
@@ -102,6 +113,19 @@ TASKS: Final = {
             schedule=constant,
             clip=1.0,
             begins_from="gpt",
+        ),
+        Task(
+            *("denoising", denoising_net, _NOISY.draw, _NOISY.held_out),
+            steps=300,
+            batch=8,
+            schedule=half_cosine,
+            criterion=functional.mse_loss,
+        ),
+        Task(
+            *("photographs", large_residual_net, _LARGE.draw, _LARGE.held_out),
+            steps=400,
+            batch=8,
+            schedule=half_cosine,
         ),
     )
 }

@@ -1,0 +1,54 @@
+"""Ranks started from processes that have imported torch, Horovod and this package before.
+
+The imports take a rank two and a half seconds of computing, and tests start ranks by the hundred.
+Here two servers do it once for a process of pytest, and a rank is a fork of one of them
+(warm_server.py). They take turns by rank, as strings hash differently in each: an order that
+depends on hashes shows as it does between ranks that start as usual.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from scripts.cluster.jobs import end_with_parent
+
+_SERVERS: Final = 2
+_CLIENT: Final = Path(__file__).with_name("warm_rank.py")
+
+
+def interpreter(env: Mapping[str, str]) -> list[str]:
+    """What to run a rank program with, in the place of Python. `env`: of the first job; what
+    libraries read of it when they are loaded is the same for all jobs."""
+    return [sys.executable, "-S", "-E", str(_CLIENT), ",".join(_servers(_loaded_with(env)))]
+
+
+def _loaded_with(env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    names = ("OMP_NUM_THREADS", "PATH", "PYTHONPATH", "PYTHONUNBUFFERED")
+    return tuple((name, env[name]) for name in names if name in env)
+
+
+@functools.cache
+def _servers(loaded_with: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    """Their sockets. They end with this process."""
+    folder = Path(tempfile.mkdtemp(prefix="warm-ranks-"))
+    places = tuple(str(folder / str(number)) for number in range(_SERVERS))
+    for place in places:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "tests.parallel.warm_server", place],
+            env={**os.environ, **dict(loaded_with)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=end_with_parent,  # noqa: PLW1509  (one call into the kernel, no locks)
+        )
+        assert server.stdout is not None
+        if not server.stdout.readline():
+            raise RuntimeError(f"a server of warm ranks ended with {server.wait()}")
+    return places
