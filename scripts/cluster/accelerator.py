@@ -7,6 +7,7 @@ sleeps' overshoot does not add up. If the host comes late, it begins when the ho
 
 from __future__ import annotations
 
+import math
 import resource
 import time
 from collections.abc import Callable
@@ -97,9 +98,12 @@ class _Operation(torch.autograd.Function):
 class SleepingLayer(nn.Module):
     """A layer with real parameters that takes a given time."""
 
-    def __init__(self, clock: DeviceClock, forward_s: float, backward_s: float) -> None:
+    def __init__(
+        self, clock: DeviceClock, forward_s: float, backward_s: float, *, square: bool = False
+    ) -> None:
         super().__init__()
         self.clock, self.forward_s, self.backward_s = clock, forward_s, backward_s
+        self._square = square
         self.gradient: float | None = None  # of the first parameter; each further one has 1 more
         self._first = 0
         self._buffers_of_gradients: list[torch.Tensor | None] = []
@@ -110,7 +114,8 @@ class SleepingLayer(nn.Module):
         for name, count in elements.items():
             # As in real models: only vectors always travel as they are.
             is_vector = "norm" in name or name.endswith("bias")
-            shape = (count,) if is_vector else (1, count)
+            rows = math.isqrt(count) if self._square else 1
+            shape = (count,) if is_vector else (rows, count // rows)
             self.register_parameter(name, nn.Parameter(torch.zeros(shape)))
             self._buffers_of_gradients.append(torch.zeros(shape))
 
@@ -135,16 +140,17 @@ class SleepingLayer(nn.Module):
 
 
 class SleepingModel(nn.Module):
-    """A workload on an accelerator of its own; calling it returns the loss."""
+    """A workload on an accelerator of its own; calling it returns the loss. `square`: what is no
+    vector is as square a matrix as it can be, of a few elements less; else it is one row."""
 
-    def __init__(self, workload: Workload, compute_s: float) -> None:
+    def __init__(self, workload: Workload, compute_s: float, *, square: bool = False) -> None:
         super().__init__()
         self.clock = DeviceClock()
         self.layers: list[SleepingLayer] = []
         owners: dict[str, nn.Parameter] = {}
         stages = workload.stage_s(compute_s)
         for spec, (forward_s, backward_s) in zip(workload.layers, stages, strict=True):
-            layer = SleepingLayer(self.clock, forward_s, backward_s)
+            layer = SleepingLayer(self.clock, forward_s, backward_s, square=square)
             layer.own(len(owners), {tensor.name: tensor.elements for tensor in spec.tensors})
             for name, parameter in layer.named_parameters():
                 owners[f"{spec.name}.{name}"] = parameter

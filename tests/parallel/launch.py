@@ -33,13 +33,16 @@ _SHOWN_CHARACTERS: Final = 6000
 _TO_WRITE_S: Final = 3.0
 # How ranks are started, up to their number; the suites run as well under any of those of Horovod
 # (docs/guide/launchers.md).
+_MPIRUN: Final = (
+    *("mpirun", "--allow-run-as-root", "--oversubscribe", "--tag-output"),
+    *("--bind-to", "none", "--map-by", "slot"),
+)
 LAUNCHERS: Final = {
     "gloo": ("horovodrun", "--gloo", "-np"),
     "mpi": ("horovodrun", "--mpi", "-np"),
-    "mpirun": (
-        *("mpirun", "--allow-run-as-root", "--oversubscribe", "--tag-output"),
-        *("--bind-to", "none", "--map-by", "slot", "-np"),
-    ),
+    "mpirun": (*_MPIRUN, "-np"),
+    # Ranks agree by MPI, gradients travel by Gloo.
+    "mpirun_gloo": (*_MPIRUN, "-x", "HOROVOD_CPU_OPERATIONS=gloo", "-np"),
     "torchrun": ("torchrun", "--standalone", "--no-python", "--nproc-per-node"),
 }
 
@@ -80,11 +83,11 @@ def run_ranks(
     options: Any = None,
     launcher: Sequence[str] = (),
     interpreter: Sequence[str] = (),
-    warm: bool = False,
+    warm: bool = True,
 ) -> Result:
     """Runs ``horovodrun -np NP LAUNCHER python INTERPRETER script args``, or what TEST_LAUNCHER
-    names (in `env`, or around this process) instead of horovodrun. `warm`: the ranks are forks of a
-    process that has done their imports; not for tests of how ranks start and end.
+    names (in `env`, or around this process) instead of horovodrun. `warm`: under Gloo the ranks
+    are forks of a process that has done their imports (warm_ranks.py).
 
     horovodrun reads its own options by prefix up to the program's name, so what a rank program has
     to know goes into `options`: any JSON, read with ``reporting.options()``. A script that is only
@@ -102,10 +105,11 @@ def run_ranks(
         beside = Path(sys.executable).with_name(program)
         command = [str(beside) if beside.exists() else program, *words]
         command += [str(np), *launcher]
-        # An interpreter or a launcher of its own has its own ideas of what a rank is.
-        plain = kind == "gloo" and not interpreter and not launcher
-        python = warm_ranks.interpreter(environment) if warm and plain else [sys.executable]
-        command += [*python, *interpreter, str(path), *args]
+        python = [sys.executable, *interpreter]
+        if warm and kind == "gloo" and not interpreter:
+            python = warm_ranks.interpreter(environment)
+            environment["PARALLEL_PYTHON"] = json.dumps(python)
+        command += [*python, str(path), *args]
         started_s = time.monotonic()
         status, output, hung = _run(command, timeout_s, environment, mark)
         duration_s = time.monotonic() - started_s

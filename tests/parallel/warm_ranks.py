@@ -39,16 +39,19 @@ def _servers(loaded_with: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     """Their sockets. They end with this process."""
     folder = Path(tempfile.mkdtemp(prefix="warm-ranks-"))
     places = tuple(str(folder / str(number)) for number in range(_SERVERS))
-    for place in places:
-        server = subprocess.Popen(
-            [sys.executable, "-m", "tests.parallel.warm_server", place],
-            env={**os.environ, **dict(loaded_with)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-            preexec_fn=end_with_parent,  # noqa: PLW1509  (one call into the kernel, no locks)
-        )
-        assert server.stdout is not None
-        if not server.stdout.readline():
+    servers = [_started(place, dict(loaded_with)) for place in places]
+    for server in servers:
+        if server.stdout is None or not server.stdout.readline():
             raise RuntimeError(f"a server of warm ranks ended with {server.wait()}")
     return places
+
+
+def _started(place: str, loaded_with: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.parallel.warm_server", place],
+        env={**os.environ, **loaded_with},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=end_with_parent,  # noqa: PLW1509  (one call into the kernel, no locks)
+    )

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
 
 from scripts.benchmarks.arms import BUCKETS, QUICK_PLAN, Arm, Kind, start_gloo
@@ -31,7 +32,9 @@ _OURS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "equal": {"config": {"accuracy": "equal", **_IN_TIME}},
     }
 )
-NAMES = ("alone", "ddp", "ddp_fp16", *_OURS)
+_POWER_SGD = "ddp_powersgd"
+_RANK = 4  # of the matrices that PowerSGD sends
+NAMES = ("alone", "ddp", "ddp_fp16", _POWER_SGD, *_OURS)
 
 
 def _ddp(model: Any, size_bytes: int, name: str) -> Callable[[], Any]:
@@ -44,6 +47,12 @@ def _ddp(model: Any, size_bytes: int, name: str) -> Callable[[], Any]:
     )
     if name == "ddp_fp16":
         wrapped.register_comm_hook(None, fp16_compress_hook)
+    if name == _POWER_SGD:
+        # The gradients are zero, which cannot be made orthogonal.
+        state = PowerSGDState(
+            None, _RANK, start_powerSGD_iter=2, orthogonalization_epsilon=1e-8
+        )
+        wrapped.register_comm_hook(state, powerSGD_hook)
     return wrapped
 
 
@@ -51,7 +60,7 @@ def make(name: str, options: dict[str, Any]) -> Arm:
     from deft_horovod.distributed import DistributedOptimizer
 
     workload = workload_of(options)
-    model = SleepingModel(workload, options["compute_ms"] / 1e3)
+    model = SleepingModel(workload, options["compute_ms"] / 1e3, square=name == _POWER_SGD)
     optimizer: Any = DeviceSgd(model.parameters(), lr=1.0)
     if name in _OURS:
         given = dict(_OURS[name])

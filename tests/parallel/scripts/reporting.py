@@ -7,6 +7,7 @@ import gc
 import inspect
 import json
 import os
+import sys
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,6 +22,11 @@ Case = Callable[[], Any]
 def options() -> Any:
     """What the test passed to ``run_ranks(options=...)``."""
     return json.loads(os.environ.get("PARALLEL_OPTIONS", "null"))
+
+
+def python() -> list[str]:
+    """What this rank was started with: Python, or what stands in its place."""
+    return list(json.loads(os.environ.get("PARALLEL_PYTHON", "null")) or [sys.executable])
 
 
 def chosen(cases: Mapping[str, Case]) -> dict[str, Case]:

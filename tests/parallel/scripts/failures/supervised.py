@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.parallel.scripts import launched
-from tests.parallel.scripts.reporting import report
+from tests.parallel.scripts.reporting import python, report
 
 
 def _reported() -> Any:
@@ -28,7 +28,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     here = Path(__file__).parent
     child = subprocess.run(
-        [sys.executable, str(here.parent / sys.argv[1])],
+        [*python(), str(here.parent / sys.argv[1])],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

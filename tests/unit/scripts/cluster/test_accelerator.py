@@ -134,6 +134,17 @@ def test_gradients_arrive_last_layer_first_and_the_tied_one_last(model: torch.nn
     assert {name.split(".")[0] for name in seen[-2:]} == {"embedding"}
 
 
+def test_square_matrices_have_nearly_the_elements_of_rows(model: torch.nn.Module) -> None:
+    workload = workloads.WORKLOADS["gpt2"]().scaled(100_000)
+    square = accelerator.SleepingModel(workload, 0.02, square=True)
+    for row, matrix in zip(model.parameters(), square.parameters(), strict=True):
+        assert row.dim() == matrix.dim()
+        assert row.numel() - matrix.shape[0] < matrix.numel() <= row.numel()
+        assert row.dim() == 1 or 1.0 <= matrix.shape[1] / matrix.shape[0] <= 3.0
+    square().backward()
+    assert all(p.grad is not None and p.grad.shape == p.shape for p in square.parameters())
+
+
 def test_an_update_of_the_device_costs_the_host_nothing(model: torch.nn.Module) -> None:
     model.set_gradient(1.0)
     model().backward()
