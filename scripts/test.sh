@@ -53,11 +53,12 @@ run_pytest() {
   esac
 }
 
-# Ranks wait much of their time, so two jobs at a time; but for tests that measure how long they do.
+# Ranks wait much of their time, so more jobs than cores at a time; but for tests that measure how
+# long they do.
 run_ranks() {
   local folder=$1
   shift
-  run_pytest "$folder" "$folder" -n 2 --dist loadfile -m "not alone" "$@"
+  run_pytest "$folder" "$folder" -n $((cores + 1)) --dist loadfile -m "not alone" "$@"
   run_pytest "$folder" "$folder-alone" -m alone "$@"
 }
 

@@ -8,7 +8,7 @@ import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 import torch
@@ -33,7 +33,7 @@ class Crops:
     photographs: Callable[[], torch.Tensor]
     side: int  # pixels
 
-    validated = 2048  # crops
+    validated: ClassVar = 2048  # crops
 
     def draw(self, size: int, generator: torch.Generator) -> Batch:
         photographs = self.photographs()
@@ -63,7 +63,7 @@ class Noisy:
     crops: Crops
     noise: float  # standard deviation
 
-    validated = 512  # crops: each of their pixels counts
+    validated: ClassVar = 512  # crops: each of their pixels counts
 
     def draw(self, size: int, generator: torch.Generator) -> Batch:
         clean, _ = self.crops.draw(size, generator)

@@ -7,7 +7,7 @@ import pytest
 from scripts.studies.formats.classes import CLASSES, decisions, page
 from scripts.studies.formats.noninferior import Difference
 from scripts.studies.formats.report import Verdict
-from scripts.studies.formats.study import LARGER, SMALL, Setting
+from scripts.studies.formats.study import IMAGES, LARGER, SMALL, Setting
 
 
 def verdict(mean=0.0, *, fine=True, worse=False, deviation=0.001):
@@ -60,11 +60,26 @@ def test_diverged_settings_say_nothing_and_classes_do_not_mix():
     assert said["momentum"].settings == 0
     assert said["adaptive"].settings == 5
     text = page(found)
-    assert "| adaptive | 5 | 5 | 1 of 1 | 0 | 0 | formats |" in text
-    assert "| momentum | 0 | 0 | 0 of 0 | 0 | 0 | exact |" in text
+    assert "| adaptive | 5 | 5 | 1 of 1 | 0 | 0 | 0 | formats |" in text
+    assert "| momentum | 0 | 0 | 0 of 0 | 0 | 0 | 0 | exact |" in text
+
+
+def test_a_class_with_settings_to_come_is_not_decided():
+    found = {setting: verdict() for setting in settings_of("adamw")}
+    said = decisions(found, [Setting("text", "sgd", 0.5), Setting("text", "adamw", 0.5)])
+    assert (said["adaptive"].to_come, said["momentum"].to_come) == (1, 1)
+    assert not said["adaptive"].by_default
+    assert decisions(found, [Setting("text", "sgd", 0.5)])["adaptive"].by_default
+
+
+def test_the_task_that_was_replaced_says_nothing():
+    found = {setting: verdict() for setting in settings_of("adamw")}
+    found[Setting("resnet", "adamw", 0.001)] = verdict(fine=False)
+    assert decisions(found)["adaptive"].settings == 5
+    assert decisions(found)["adaptive"].by_default
 
 
 def test_every_optimizer_of_the_studies_has_a_class():
-    for study in (SMALL, LARGER):
+    for study in (SMALL, LARGER, IMAGES):
         for rates in study.rates.values():
             assert rates.keys() <= CLASSES.keys()

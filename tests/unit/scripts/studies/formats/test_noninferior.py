@@ -71,3 +71,10 @@ def test_holm_lies_between_bonferroni_and_no_correction(p_values, level):
 def test_holm_by_hand():
     assert holm([0.04, 0.01, 0.02], 0.05) == [True, True, True]
     assert holm([0.04, 0.03, 0.01], 0.05) == [False, False, True]
+
+
+def test_hypotheses_that_are_to_be_tested_yet_make_it_harder():
+    assert holm([0.02, 0.04], 0.05) == [True, True]
+    assert holm([0.02, 0.04], 0.05, untested=1) == [False, False]
+    assert holm([0.012, 0.024], 0.05, untested=2) == [True, False]
+    assert holm([], 0.05, untested=2) == []

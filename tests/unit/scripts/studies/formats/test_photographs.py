@@ -2,7 +2,7 @@
 
 import torch
 
-from scripts.studies.formats.photographs import BANDS, Crops, ten, two
+from scripts.studies.formats.photographs import BANDS, Crops, Noisy, ten, two
 
 
 def test_crops_lie_in_the_band_that_is_to_be_found():
@@ -28,3 +28,12 @@ def test_photographs_are_real_ones_all_different_and_what_validates_stays():
     assert len(ten()) == 10
     crops = Crops(ten, 16)
     assert crops.held_out()[0] is crops.held_out()[0]
+
+
+def test_noise_is_what_was_added_and_has_the_strength_asked_for():
+    noisy = Noisy(Crops(two, 12), 0.25)
+    seen, noise = noisy.draw(200, torch.Generator().manual_seed(0))
+    clean = noisy.crops.draw(200, torch.Generator().manual_seed(0))[0]
+    assert torch.allclose(seen - noise, clean, atol=1e-6)
+    assert abs(float(noise.std()) - 0.25) < 0.01
+    assert len(noisy.held_out()[0]) == Noisy.validated

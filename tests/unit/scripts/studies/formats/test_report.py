@@ -3,7 +3,7 @@
 import math
 
 from deft_horovod.base.wire_format import EXACT
-from scripts.studies.formats.report import page, pilot_text, seeds_by_task
+from scripts.studies.formats.report import page, pilot_text, seeds_by_task, untrained
 from scripts.studies.formats.study import LARGER, SMALL, Setting, pilot_runs, study_runs
 
 SETTINGS = [Setting(task, "sgd", lr) for task in ("text", "photos") for lr in (0.1, 0.2)]
@@ -64,3 +64,15 @@ def test_the_larger_tasks_have_a_page_and_margins_of_their_own():
     assert "protocol-larger.md" in said
     assert "Non-inferior: 1 of 2 settings; worse: 2 (Holm)" in said
     assert "| gpt, muon, 0.01 | 8 |" in said
+
+
+def test_what_is_trained_optimizer_by_optimizer_counts_the_others_as_undecided():
+    settings = [Setting(task, one, 0.1) for task in ("text", "photos") for one in ("sgd", "adamw")]
+    losses = losses_of(study_runs(settings, {"text": 6, "photos": 6}), {}, 0.0035)
+    mine = {run: found for run, found in losses.items() if run.optimizer == "adamw"}
+    assert untrained(mine, settings, SMALL) == [s for s in settings if s.optimizer == "sgd"]
+    said = page(mine, settings)
+    assert "Not trained yet: text, sgd, 0.1; photos, sgd, 0.1.\n" in said
+    assert "diverged" not in said
+    assert "| text, adamw, 0.1 | 6 |" in said
+    assert untrained(losses, settings, SMALL) == []
