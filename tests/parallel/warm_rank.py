@@ -1,5 +1,5 @@
-"""A rank that a warm server runs (warm_ranks.py): in its place for horovodrun, which sees the output,
-the end and the status of this process, and can send it signals.
+"""Stands in the place of a rank that a warm server runs (warm_ranks.py), for horovodrun, which sees
+its output, its end and its status, and can send it signals.
 
     python -S -E warm_rank.py SOCKET,... SCRIPT WORDS
 

@@ -49,9 +49,7 @@ def _ddp(model: Any, size_bytes: int, name: str) -> Callable[[], Any]:
         wrapped.register_comm_hook(None, fp16_compress_hook)
     if name == _POWER_SGD:
         # The gradients are zero, which cannot be made orthogonal.
-        state = PowerSGDState(
-            None, _RANK, start_powerSGD_iter=2, orthogonalization_epsilon=1e-8
-        )
+        state = PowerSGDState(None, _RANK, start_powerSGD_iter=2, orthogonalization_epsilon=1e-8)
         wrapped.register_comm_hook(state, powerSGD_hook)
     return wrapped
 

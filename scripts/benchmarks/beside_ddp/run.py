@@ -39,9 +39,9 @@ Step time over computing time in jobs of torch.distributed over Gloo, without Ho
 {rounds} rounds in which all arms take turns (smallest .. largest), {hosts} hosts, links of {rate}
 Mbit/s, {compute:g} ms of computing in a step. Computing is [emulated](README.md), so the processor
 is free for communication. Nothing is late. DDP has {buckets} buckets, scaled as the models are.
-PowerSGD sends matrices of rank 4, which it makes on the processor: an accelerator would do so on its
-own. What it costs training is not measured here; [wire formats](../formats/results.md) has what ours
-do.
+PowerSGD sends matrices of rank 4, which it makes on the processor: an accelerator would do so on
+its own. What it costs training is not measured here; [wire formats](../formats/results.md) has what
+ours do.
 
 ```bash
 {command}

@@ -30,7 +30,7 @@ that of larger tasks and of that on images, `int8`. The rule was fixed before:
 [protocol-larger.md](protocol-larger.md#change-before-any-run-classes-of-optimizers),
 [protocol-repeated.md](protocol-repeated.md), [protocol-images.md](protocol-images.md).
 
-| class | settings | non-inferior | of the larger | worse | mean above 0.5 % | to come | by default |
+| class | settings | non-inferior | of the larger | worse | above 0.5 % | to come | by default |
 | --- | --- | --- | --- | --- | --- | --- | --- |
 """
 
@@ -93,8 +93,8 @@ def page(found: Mapping[Setting, Verdict | None], to_come: Collection[Setting] =
     """As Markdown."""
     rows = [
         f"| {name} | {one.settings} | {one.non_inferior} "
-        f"| {one.larger_non_inferior} of {one.larger} | {one.worse} | {one.too_much} | {one.to_come} "
-        f"| {'formats' if one.by_default else 'exact'} |"
+        f"| {one.larger_non_inferior} of {one.larger} | {one.worse} | {one.too_much} "
+        f"| {one.to_come} | {'formats' if one.by_default else 'exact'} |"
         for name, one in decisions(found, to_come).items()
     ]
     return _HEAD + "\n".join(rows) + "\n"

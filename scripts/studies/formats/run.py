@@ -48,7 +48,12 @@ from scripts.studies.pool import train_all, write
 
 FINISHED = ROOT / "build" / "formats"
 REPORT = ROOT / "docs" / "studies" / "formats"
-PAGES = {"small": "results.md", "larger": "larger.md", "repeated": "repeated.md", "images": "images.md"}
+PAGES = {
+    "small": "results.md",
+    "larger": "larger.md",
+    "repeated": "repeated.md",
+    "images": "images.md",
+}
 CLASSES_PAGE = "classes.md"
 _DEFAULT: Final[WireFormat] = "int8"  # the coarsest of `accuracy="equal"`
 

@@ -1,6 +1,5 @@
-"""Which runs the studies of wire formats are made of. Pure. docs/studies/formats/protocol.md,
-protocol-larger.md, protocol-repeated.md and protocol-images.md say why; what is fixed there is not changed once runs of
-`study_runs` were looked at."""
+"""Which runs the studies of wire formats are made of. Pure. docs/studies/formats/protocol*.md say
+why; what is fixed there is not changed once runs of `study_runs` were looked at."""
 
 from __future__ import annotations
 
