@@ -81,9 +81,8 @@ def run_program(
 ) -> Job:
     """Runs it; what went wrong is told by the cases, even if the job had to be killed."""
     try:
-        limited = {**_LIMITS, **(env or {})}
         result = run_ranks(
-            program, np, timeout_s=timeout_s, options=options, env=limited, warm=True
+            program, np, timeout_s=timeout_s, options=options, env={**_LIMITS, **(env or {})}
         )
     except JobHungError as error:
         return Job(error.result, f"the job was killed after {timeout_s} s")

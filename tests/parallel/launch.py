@@ -45,6 +45,8 @@ LAUNCHERS: Final = {
     "mpirun_gloo": (*_MPIRUN, "-x", "HOROVOD_CPU_OPERATIONS=gloo", "-np"),
     "torchrun": ("torchrun", "--standalone", "--no-python", "--nproc-per-node"),
 }
+# What their ranks import, so that it can be done before.
+_WARM: Final = {"gloo": "deft_horovod.torch", "torchrun": "deft_horovod.distributed"}
 
 
 class JobHungError(AssertionError):
@@ -83,11 +85,10 @@ def run_ranks(
     options: Any = None,
     launcher: Sequence[str] = (),
     interpreter: Sequence[str] = (),
-    warm: bool = True,
 ) -> Result:
     """Runs ``horovodrun -np NP LAUNCHER python INTERPRETER script args``, or what TEST_LAUNCHER
-    names (in `env`, or around this process) instead of horovodrun. `warm`: under Gloo the ranks
-    are forks of a process that has done their imports (warm_ranks.py).
+    names (in `env`, or around this process) instead of horovodrun. But for MPI, ranks are forks of
+    a process that has done their imports (warm_ranks.py).
 
     horovodrun reads its own options by prefix up to the program's name, so what a rank program has
     to know goes into `options`: any JSON, read with ``reporting.options()``. A script that is only
@@ -106,8 +107,8 @@ def run_ranks(
         command = [str(beside) if beside.exists() else program, *words]
         command += [str(np), *launcher]
         python = [sys.executable, *interpreter]
-        if warm and kind == "gloo" and not interpreter:
-            python = warm_ranks.interpreter(environment)
+        if kind in _WARM and not interpreter:
+            python = warm_ranks.interpreter(_WARM[kind], environment)
             environment["PARALLEL_PYTHON"] = json.dumps(python)
         command += [*python, str(path), *args]
         started_s = time.monotonic()

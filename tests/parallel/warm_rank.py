@@ -20,7 +20,8 @@ HANDED_ON = (
 
 def main():
     servers = sys.argv[1].split(",")
-    place = servers[int(os.environ.get("HOROVOD_RANK", "0")) % len(servers)]
+    rank = os.environ.get("HOROVOD_RANK") or os.environ.get("RANK", "0")
+    place = servers[int(rank) % len(servers)]
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
         server.connect(place)
         for number in HANDED_ON:

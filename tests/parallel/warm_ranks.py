@@ -23,32 +23,34 @@ _SERVERS: Final = 2
 _CLIENT: Final = Path(__file__).with_name("warm_rank.py")
 
 
-def interpreter(env: Mapping[str, str]) -> list[str]:
-    """What to run a rank program with, in the place of Python. `env`: of the first job; what
-    libraries read of it when they are loaded is the same for all jobs."""
-    return [sys.executable, "-S", "-E", str(_CLIENT), ",".join(_servers(_loaded_with(env)))]
+def interpreter(package: str, env: Mapping[str, str]) -> list[str]:
+    """What to run a rank program with, in the place of Python. `package`: of ours, which it
+    imports; `env`: that of the job."""
+    places = _servers(package, _loaded_with(env))
+    return [sys.executable, "-S", "-E", str(_CLIENT), ",".join(places)]
 
 
 def _loaded_with(env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """What libraries read when they are loaded."""
     names = ("OMP_NUM_THREADS", "PATH", "PYTHONPATH", "PYTHONUNBUFFERED")
     return tuple((name, env[name]) for name in names if name in env)
 
 
 @functools.cache
-def _servers(loaded_with: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+def _servers(package: str, loaded_with: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     """Their sockets. They end with this process."""
     folder = Path(tempfile.mkdtemp(prefix="warm-ranks-"))
     places = tuple(str(folder / str(number)) for number in range(_SERVERS))
-    servers = [_started(place, dict(loaded_with)) for place in places]
+    servers = [_started(place, package, dict(loaded_with)) for place in places]
     for server in servers:
         if server.stdout is None or not server.stdout.readline():
             raise RuntimeError(f"a server of warm ranks ended with {server.wait()}")
     return places
 
 
-def _started(place: str, loaded_with: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _started(place: str, package: str, loaded_with: Mapping[str, str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.parallel.warm_server", place],
+        [sys.executable, "-m", "tests.parallel.warm_server", place, package],
         env={**os.environ, **loaded_with},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -1,4 +1,7 @@
-"""Forks ranks for warm_rank.py, which stands in their place for whoever has started them."""
+"""Forks ranks for warm_rank.py, which stands in their place for whoever has started them.
+
+python -m tests.parallel.warm_server SOCKET PACKAGE
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,7 @@ from typing import Any, Final
 from scripts.cluster.jobs import end_with_parent
 
 # torch._dynamo comes with the first optimizer; the rest is what nearly all programs import.
-_IMPORTS: Final = (
-    *("torch", "torch._dynamo", "horovod.torch", "deft_horovod.torch"),
-    *("deft_horovod.runtime.extension", "numpy"),
-)
+_IMPORTS: Final = ("numpy", "torch", "torch._dynamo")
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class Server:
 
 def main() -> Request:
     end_with_parent()
-    for name in _IMPORTS:
+    for name in (*_IMPORTS, sys.argv[2]):
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # else a collection in a rank touches, and so copies, all that it shares
