@@ -8,8 +8,10 @@ depends on hashes shows as it does between ranks that start as usual.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -40,6 +42,7 @@ def _loaded_with(env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 def _servers(package: str, loaded_with: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     """Their sockets. They end with this process."""
     folder = Path(tempfile.mkdtemp(prefix="warm-ranks-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     places = tuple(str(folder / str(number)) for number in range(_SERVERS))
     servers = [_started(place, package, dict(loaded_with)) for place in places]
     for server in servers:

@@ -1,0 +1,192 @@
+"""Which versions of Python, torch and Horovod it builds with and trains with. Each combination gets
+a copy of this tree and an environment of its own, in build/versions.
+
+    .venv/bin/python -m scripts.horovod.versions --python 3.12 --torch 2.13.0
+
+It keeps what it finds in docs/reference/versions.json, and makes the page of that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from scripts.checks.results_summary import summarise
+from scripts.horovod.mpi_tree import copy_tree, files_of
+from scripts.places import ROOT
+
+TREES: Final = ROOT / "build" / "versions"
+KEPT: Final = ROOT / "docs" / "reference" / "versions.json"
+PAGE: Final = ROOT / "docs" / "reference" / "versions.md"
+# Every optimizer and policy beside stock Horovod and DDP bit for bit, links, and what torch changes
+# most often: hooks, the order of gradients, torch.compile.
+TESTS: Final = (
+    "tests/unit/extension",
+    "tests/parallel/torch",
+    "tests/parallel/runtime/test_parity.py",
+    "tests/parallel/runtime/test_links.py",
+    "tests/parallel/runtime/test_formats.py",
+    "tests/parallel/patterns/test_hook_order.py",
+    "tests/parallel/patterns/test_special.py",
+    "tests/parallel/distributed/test_beside_ddp.py",
+)
+_TOOLS: Final = ("hypothesis", "pytest", "pytest-timeout", "pytest-xdist", "setuptools", "wheel")
+_SAID_LINES: Final = 20
+_HEAD: Final = """\
+# Tested versions
+
+Made by `python -m scripts.horovod.versions` from [versions.json](versions.json). For each row
+Horovod and the extension are built anew, without CUDA, and the tests that depend most on versions
+are run: {tests}.
+
+| Python | torch | Horovod | built | tests |
+| --- | --- | --- | --- | --- |
+"""
+
+
+class StepError(RuntimeError):
+    """A step of a combination failed."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What became of a combination. `problem`: why there are no tests; empty: there are."""
+
+    python: str
+    torch: str
+    horovod: str = "0.28.1"
+    problem: str = ""
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    @property
+    def row(self) -> str:
+        tests = f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+        built, ran = ("no", self.problem) if self.problem else ("yes", tests)
+        return f"| {self.python} | {self.torch} | {self.horovod} | {built} | {ran} |"
+
+
+def interpreter(version: str) -> str:
+    """Of that version, from PATH or from pyenv."""
+    kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
+    found = shutil.which(f"python{version}") or (str(kept[-1]) if kept else None)
+    if found is None:
+        raise StepError(f"there is no python{version}")
+    return found
+
+
+def run(words: Sequence[str], tree: Path, **more: str) -> None:
+    """A step; raises with the last lines of what it said."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    path = f"{tree / '.venv' / 'bin'}{os.pathsep}{environment['PATH']}"
+    print(f"versions: {' '.join(words[:6])}", flush=True)
+    done = subprocess.run(
+        words,
+        cwd=tree,
+        env={**environment, "PATH": path, **more},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        said = "\n".join(f"{done.stdout}\n{done.stderr}".strip().splitlines()[-_SAID_LINES:])
+        raise StepError(f"{Path(words[0]).name} {' '.join(words[1:4])} failed:\n{said}")
+
+
+def build(tree: Path, base: str, torch: str) -> Path:
+    """Everything but the tests; returns the Python of the environment."""
+    copy_tree(ROOT, tree, files_of(ROOT))
+    python = tree / ".venv" / "bin" / "python"
+    if not python.exists():
+        run([base, "-m", "venv", str(tree / ".venv")], tree)
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    run([*pip, f"torch=={torch}"], tree)
+    run(["scripts/install_horovod.sh", "--python", str(python), "--gpu", "none"], tree)
+    run([*pip, *_TOOLS], tree)
+    run([*pip, "--no-build-isolation", "--editable", "."], tree, DEFT_FORCE_CPU="1")
+    return python
+
+
+def test(python: Path, tree: Path) -> tuple[int, int, int]:
+    """Passed, failed, skipped. One process of pytest for each folder, as these cannot share one."""
+    results = tree / "build" / "test-results"
+    shutil.rmtree(results, ignore_errors=True)
+    unit, *ranks = TESTS
+    broken = 0
+    for name, files in (("unit", [unit]), ("ranks", ranks)):
+        report = results / f"{name}.xml"
+        options = ["-n", "3", "--dist", "loadfile", "-m", "not alone", f"--junitxml={report}"]
+        try:
+            run([str(python), "-m", "pytest", *files, *options], tree)
+        except StepError as error:
+            print(error, file=sys.stderr)
+            broken += not _is_report(report)
+    found = summarise(results, broken)
+    return found.passed, found.failed, found.skipped
+
+
+def _is_report(path: Path) -> bool:
+    return path.is_file() and ET.parse(path).find(".//testcase") is not None  # noqa: S314
+
+
+def tried(python: str, torch: str) -> Tried:
+    tree = TREES / f"python{python}-torch{torch}"
+    try:
+        passed, failed, skipped = test(build(tree, interpreter(python), torch), tree)
+    except StepError as error:
+        print(error, file=sys.stderr)
+        return Tried(python, torch, problem=str(error).strip().splitlines()[-1])
+    return Tried(python, torch, passed=passed, failed=failed, skipped=skipped)
+
+
+def kept() -> list[Tried]:
+    """What was found so far."""
+    rows = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else []
+    return [Tried(**row) for row in rows]
+
+
+def keep(one: Tried) -> None:
+    """In the place of what was found of the same versions before."""
+    names = ("python", "torch", "horovod")
+    others = [row for row in kept() if any(getattr(row, n) != getattr(one, n) for n in names)]
+    rows = sorted((*others, one), key=lambda row: [_numbers(getattr(row, n)) for n in names])
+    text = ",\n".join(json.dumps(asdict(row)) for row in rows)
+    KEPT.write_text(f"[\n{text}\n]\n", encoding="utf-8")
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".") if part.isdigit()]
+
+
+def page() -> str:
+    """As Markdown."""
+    tests = ", ".join(f"`{path}`" for path in TESTS)
+    return _HEAD.format(tests=tests) + "\n".join(row.row for row in kept()) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--python", action="append", default=[], help="such as 3.12")
+    parser.add_argument("--torch", action="append", default=[], help="such as 2.13.0")
+    options = parser.parse_args(arguments)
+    for python in options.python:
+        for torch in options.torch:
+            keep(tried(python, torch))
+    PAGE.write_text(page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
