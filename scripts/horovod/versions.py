@@ -77,9 +77,9 @@ class Tried:
 
 
 def interpreter(version: str) -> str:
-    """Of that version, from PATH or from pyenv."""
+    """Of that version, from pyenv (whose entry in PATH may be of another) or from PATH."""
     kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
-    found = shutil.which(f"python{version}") or (str(kept[-1]) if kept else None)
+    found = str(kept[-1]) if kept else shutil.which(f"python{version}")
     if found is None:
         raise StepError(f"there is no python{version}")
     return found
@@ -145,7 +145,7 @@ def tried(python: str, torch: str) -> Tried:
         passed, failed, skipped = test(build(tree, interpreter(python), torch), tree)
     except StepError as error:
         print(error, file=sys.stderr)
-        return Tried(python, torch, problem=str(error).strip().splitlines()[-1])
+        return Tried(python, torch, problem=str(error).splitlines()[0].rstrip(":"))
     return Tried(python, torch, passed=passed, failed=failed, skipped=skipped)
 
 
