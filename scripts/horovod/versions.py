@@ -100,7 +100,12 @@ def run(words: Sequence[str], tree: Path, **more: str) -> None:
     )
     if done.returncode != 0:
         said = "\n".join(f"{done.stdout}\n{done.stderr}".strip().splitlines()[-_SAID_LINES:])
-        raise StepError(f"{Path(words[0]).name} {' '.join(words[1:4])} failed:\n{said}")
+        raise StepError(f"{Path(words[0]).name} {' '.join(map(_name, words[1:4]))} failed:\n{said}")
+
+
+def _name(word: str) -> str:
+    """Without folders of this machine."""
+    return Path(word).name if word.startswith("/") else word
 
 
 def build(tree: Path, base: str, torch: str) -> Path:

@@ -59,12 +59,16 @@ EDITS = (
     ),
     ("horovod/torch/cuda_util.cc", 'dlopen("libcuda.so",', 'dlopen("libcuda.so.1",', 1),
 )
-# With a CUDA torch Horovod turns CUDA on by itself; this is how to say no.
-EDIT_WITHOUT_GPU = (
-    "horovod/torch/CMakeLists.txt",
-    "elseif (Pytorch_CUDA AND NOT HAVE_CUDA)",
-    "elseif (FALSE)",
-    1,
+# With a CUDA torch Horovod turns CUDA on by itself, and links CUDA's libraries, which a machine
+# without the toolkit does not have; this is how to say no.
+EDITS_WITHOUT_GPU = (
+    (
+        "horovod/torch/CMakeLists.txt",
+        "elseif (Pytorch_CUDA AND NOT HAVE_CUDA)",
+        "elseif (FALSE)",
+        1,
+    ),
+    ("cmake/Modules/FindPytorch.cmake", "if (Pytorch_CUDA OR Pytorch_ROCM)", "if (FALSE)", 1),
 )
 
 
@@ -82,7 +86,7 @@ class Request:
     cuda_architectures: str
 
     def key(self) -> str:
-        edits = hashlib.sha256(repr((EDITS, EDIT_WITHOUT_GPU)).encode()).hexdigest()[:8]
+        edits = hashlib.sha256(repr((EDITS, EDITS_WITHOUT_GPU)).encode()).hexdigest()[:8]
         python = f"cp{sys.version_info.major}{sys.version_info.minor}"
         words = [HOROVOD_VERSION, f"gpu={self.gpu}", f"mpi={int(self.mpi)}"]
         words += [f"torch={self.torch_version}", python, sysconfig.get_platform()]
@@ -226,7 +230,7 @@ def foreign_mismatch(request: Request) -> str | None:
 
 def copy_patched(source: Path, target: Path, request: Request) -> None:
     shutil.copytree(source, target, symlinks=True)
-    edits = [*EDITS, EDIT_WITHOUT_GPU] if request.gpu == "none" else list(EDITS)
+    edits = [*EDITS, *EDITS_WITHOUT_GPU] if request.gpu == "none" else list(EDITS)
     for name, text, replacement, places in edits:
         path = target / name
         content = path.read_text(encoding="utf-8")
