@@ -3,7 +3,7 @@ a copy of this tree and an environment of its own, in build/versions.
 
     .venv/bin/python -m scripts.horovod.versions --python 3.12 --torch 2.13.0
 
-It keeps what it finds in docs/reference/versions.json, and makes the page of that.
+It keeps what it finds in docs/studies/versions/versions.json, and makes the page of that.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from scripts.horovod.mpi_tree import copy_tree, files_of
 from scripts.places import ROOT
 
 TREES: Final = ROOT / "build" / "versions"
-KEPT: Final = ROOT / "docs" / "reference" / "versions.json"
-PAGE: Final = ROOT / "docs" / "reference" / "versions.md"
+KEPT: Final = ROOT / "docs" / "studies" / "versions" / "versions.json"
+PAGE: Final = ROOT / "docs" / "studies" / "versions" / "README.md"
 # Every optimizer and policy beside stock Horovod and DDP bit for bit, links, and what torch changes
 # most often: hooks, the order of gradients, torch.compile.
 TESTS: Final = (
