@@ -99,7 +99,6 @@ run_mpi() {
     }
     pass mpirun "$parallel/torch/test_functions.py" "$parallel/failures/test_elastic_mpi.py" \
       "$parallel/runtime/test_links.py" &&
-      pass mpirun_gloo "$parallel/runtime/test_links.py" &&
       pass mpi "$parallel/runtime/test_formats.py" "$parallel/runtime/test_parity.py"
   ) || broke "the tests under MPI did not run"
 }

@@ -33,16 +33,13 @@ _SHOWN_CHARACTERS: Final = 6000
 _TO_WRITE_S: Final = 3.0
 # How ranks are started, up to their number; the suites run as well under any of those of Horovod
 # (docs/guide/launchers.md).
-_MPIRUN: Final = (
-    *("mpirun", "--allow-run-as-root", "--oversubscribe", "--tag-output"),
-    *("--bind-to", "none", "--map-by", "slot"),
-)
 LAUNCHERS: Final = {
     "gloo": ("horovodrun", "--gloo", "-np"),
     "mpi": ("horovodrun", "--mpi", "-np"),
-    "mpirun": (*_MPIRUN, "-np"),
-    # Ranks agree by MPI, gradients travel by Gloo.
-    "mpirun_gloo": (*_MPIRUN, "-x", "HOROVOD_CPU_OPERATIONS=gloo", "-np"),
+    "mpirun": (
+        *("mpirun", "--allow-run-as-root", "--oversubscribe", "--tag-output"),
+        *("--bind-to", "none", "--map-by", "slot", "-np"),
+    ),
     "torchrun": ("torchrun", "--standalone", "--no-python", "--nproc-per-node"),
 }
 # What their ranks import, so that it can be done before.

@@ -27,16 +27,20 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT)
 
 
-def trained(example: str, **env: str) -> str:
+def trained(example: str, *, attempts: int = 1, **env: str) -> str:
     """What two ranks print."""
-    job = run_ranks(
-        EXAMPLES / example,
-        2,
-        env={"TEST_LAUNCHER": "torchrun", **env},
-        interpreter=("-m", "deft_horovod", "--torchrun"),
-    )
-    assert job.returncode == 0, job.output
-    return job.output
+    status, output = 1, ""
+    while status and attempts:
+        attempts -= 1
+        job = run_ranks(
+            EXAMPLES / example,
+            2,
+            env={"TEST_LAUNCHER": "torchrun", **env},
+            interpreter=("-m", "deft_horovod", "--torchrun"),
+        )
+        status, output = job.returncode, job.output
+    assert status == 0, output
+    return output
 
 
 def profiled(*words: str) -> subprocess.CompletedProcess[str]:
@@ -45,7 +49,9 @@ def profiled(*words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("example", ["ddp.py", "accelerated.py", "trainer.py"])
 def test_it_trains_as_it_does_with_ddp(example: str) -> None:
-    ours, torchs = trained(example, **QUICK), trained(example, DEFT_DISABLE="1")
+    ours = trained(example, **QUICK)
+    # A rank of torch's own DDP aborts now and then while it ends.
+    torchs = trained(example, attempts=3, DEFT_DISABLE="1")
     outcome = re.compile(r"^(?:loss|trained).+$", re.MULTILINE)
     assert len(outcome.findall(ours)) == 1
     assert outcome.findall(ours) == outcome.findall(torchs)
