@@ -73,27 +73,29 @@ class Server:
         with selectors.DefaultSelector() as ready:
             for source in (self.listener, ended):
                 ready.register(source, selectors.EVENT_READ)
-            while True:
-                for key, _ in ready.select():
-                    source: Any = key.fileobj
-                    if source is self.listener:
-                        request = self._start(ready)
-                        if request is not None:
-                            break
-                    elif source is ended:
-                        ended.recv(4096)
-                        self._tell_of_ends(ready)
-                    else:
-                        self._signal(source)
-                else:
-                    continue
-                break
+            while (request := self._attend(ready, ended)) is None:
+                pass
         # What follows is a rank.
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for one in (self.listener, ended, tells, *self.ranks.values()):
             one.close()
         return request
+
+    def _attend(self, ready: selectors.BaseSelector, ended: socket.socket) -> Request | None:
+        """What is to be done now; the request, in the rank that it is for."""
+        for key, _ in ready.select():
+            source: Any = key.fileobj
+            if source is self.listener:
+                request = self._start(ready)
+                if request is not None:
+                    return request
+            elif source is ended:
+                ended.recv(4096)
+                self._tell_of_ends(ready)
+            else:
+                self._signal(source)
+        return None
 
     def _start(self, ready: selectors.BaseSelector) -> Request | None:
         """The request, in the rank that it is for."""

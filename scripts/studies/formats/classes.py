@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from scripts.studies.formats.report import Verdict
-from scripts.studies.formats.study import LARGER_TASKS, Setting
+from scripts.studies.formats.study import LARGER_TASKS, REPLACED, Setting
 
 CLASSES: Final[Mapping[str, str]] = {
     "sgd": "momentum",
@@ -18,7 +18,6 @@ CLASSES: Final[Mapping[str, str]] = {
     "adamw95": "adaptive",
     "muon": "orthogonal",
 }
-_REPLACED: Final = ("resnet",)  # by the tasks of IMAGES, as it decides nothing
 _SHARE: Final = 0.8  # of the settings that have to be non-inferior
 _MOST: Final = 0.005  # mean difference
 _ERRORS: Final = 2.0  # of the mean, that a larger one has to exceed
@@ -67,7 +66,7 @@ def decisions(
         mine = {
             s: one
             for s, one in known.items()
-            if CLASSES[s.optimizer] == name and s.task not in _REPLACED
+            if CLASSES[s.optimizer] == name and s.task not in REPLACED
         }
         larger = [one for s, one in mine.items() if s.task in LARGER_TASKS]
         decided[name] = Decision(

@@ -83,7 +83,7 @@ REPEATED: Final = Study(
     first_seed=201,
     rates_of=SMALL.name,
 )
-# Images on which two trainings that are as good as the same end with nearly the same loss.
+# Images, with a rate that falls to nothing.
 IMAGES: Final = Study(
     name="images",
     margins={"photographs": 0.02, "denoising": 0.02},
@@ -98,8 +98,11 @@ IMAGES: Final = Study(
 )
 STUDIES: Final = {study.name: study for study in (SMALL, LARGER, REPEATED, IMAGES)}
 DECIDING: Final = (REPEATED, LARGER, IMAGES)  # which optimizers get formats by default
-# Those that every class needs, as far as it has them; `resnet` gave way to those of IMAGES.
-LARGER_TASKS: Final = ("gpt", "fine-tuning", *IMAGES.margins)
+REPLACED: Final = ("resnet",)  # by the tasks of IMAGES, as it decides nothing
+# Those that every class needs, as far as it has them.
+LARGER_TASKS: Final = tuple(
+    task for task in (*LARGER.margins, *IMAGES.margins) if task not in REPLACED
+)
 
 
 @dataclass(frozen=True)
