@@ -13,6 +13,7 @@ one order, the reverse of that of the parameters, which is about the order of a 
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -115,6 +116,7 @@ class StockReducer:
         self._ready: set[int] = set()
         self._sent: dict[tuple[int, ...], tuple[_Message, Any]] = {}
         self._made_up: set[int] = set()  # gradients that this rank did not have
+        self._writes: dict[int, int] = {}  # to gradients that are on their way, as they left
 
     @property
     def members(self) -> tuple[NamedParameter, ...]:
@@ -136,6 +138,7 @@ class StockReducer:
             group = self._group_of.get(other, (other,))
             if all(i in self._ready or i == other for i in group):
                 self._sent[group] = self._enqueue(group)
+                self._writes |= {i: _writes(_gradient(self._members[i].tensor)) for i in group}
         self._ready.add(index)
 
     def finish(self) -> None:
@@ -202,6 +205,8 @@ class StockReducer:
             tensor = self._members[i].tensor
             average = self._reduction.compression.decompress(output, context)
             gradient = _gradient(tensor)
+            if _writes(gradient) != self._writes.pop(i):
+                _warn_of_change(self._members[i].name)
             if gradient.is_sparse:
                 sparse = average if average.is_sparse else average.to_sparse()
                 tensor.grad = sparse.to(gradient.dtype)
@@ -245,6 +250,25 @@ def _gradient(tensor: torch.Tensor) -> torch.Tensor:
             explain("a gradient vanished between backward() and step()", rank=stock.rank())
         )
     return gradient
+
+
+def _writes(tensor: torch.Tensor) -> int:
+    """How often torch has written to it. What Horovod writes is not counted."""
+    return tensor._version  # noqa: SLF001  (nothing else tells)
+
+
+def _warn_of_change(name: str) -> None:
+    """Of a load before Horovod's write and a store after it, the average is lost on this rank."""
+    warnings.warn(
+        explain(
+            "a gradient was changed while Horovod averages it, so ranks may part without an error",
+            rank=stock.rank(),
+            tensor=name,
+            observed="a write to p.grad between backward() and step(), if only to clip it",
+            action="call optimizer.synchronize() first, and step() in skip_synchronize()",
+        ),
+        stacklevel=2,
+    )
 
 
 class StockHooks:

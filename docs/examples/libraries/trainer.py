@@ -1,4 +1,4 @@
-"""The Trainer of transformers with Horovod: two lines make the optimizer, and one callback clips.
+"""The Trainer of transformers with Horovod: ranks average before Trainer looks at the gradients.
 
 horovodrun -np 2 python docs/examples/libraries/trainer.py
 """
@@ -20,20 +20,34 @@ import deft_horovod.torch as hvd
 LENGTH, BATCH = 32, 4
 
 
-class ClipAverages(TrainerCallback):
-    """Clips what all ranks have averaged. `max_grad_norm` would clip each rank's own gradients."""
+class AverageFirst(TrainerCallback):
+    """`step()` does not average again."""
 
-    def __init__(self, optimizer: Any, max_norm: float) -> None:
-        self._optimizer, self._max_norm = optimizer, max_norm
+    def __init__(self, optimizer: Any) -> None:
+        self._optimizer = optimizer
         self._step = contextlib.ExitStack()
 
-    def on_pre_optimizer_step(self, *_: Any, model: Any, **__: Any) -> None:
-        self._optimizer.synchronize()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), self._max_norm)
+    def on_pre_optimizer_step(self, *_: Any, **__: Any) -> None:
         self._step.enter_context(self._optimizer.skip_synchronize())
 
     def on_optimizer_step(self, *_: Any, **__: Any) -> None:
         self._step.close()
+
+
+class AveragingTrainer(Trainer):
+    """Trainer clips right after the last backward pass of a step, or multiplies all gradients by 1
+    to learn their norm. By then they have to be averages, or it writes to what Horovod writes to.
+    """
+
+    def __init__(self, *words: Any, distributed: Any, **named: Any) -> None:
+        super().__init__(*words, callbacks=[AverageFirst(distributed)], **named)
+        self._distributed = distributed
+
+    def training_step(self, *words: Any, **named: Any) -> torch.Tensor:
+        loss = super().training_step(*words, **named)
+        if self.accelerator.sync_gradients:
+            self._distributed.synchronize()
+        return loss
 
 
 def texts() -> list[dict[str, torch.Tensor]]:
@@ -58,7 +72,7 @@ def main() -> None:
         max_steps=options.steps,
         per_device_train_batch_size=BATCH,
         gradient_accumulation_steps=2,
-        max_grad_norm=0.0,  # the callback clips
+        max_grad_norm=1.0,  # of the averages
         logging_steps=4 if first else options.steps + 1,
         save_strategy="steps" if first else "no",
         save_steps=options.steps,
@@ -74,12 +88,12 @@ def main() -> None:
     )
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.8, options.steps)
-    trainer = Trainer(
+    trainer = AveragingTrainer(
         model,
         arguments,
         train_dataset=texts(),
         optimizers=(optimizer, scheduler),
-        callbacks=[ClipAverages(optimizer, 1.0)],
+        distributed=optimizer,
     )
     trainer.train()
     if first:

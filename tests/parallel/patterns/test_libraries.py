@@ -12,8 +12,6 @@ from tests.places import ROOT
 pytestmark = pytest.mark.timeout(300)
 
 EXAMPLES = ROOT / "docs" / "examples" / "libraries"
-# Under load stock Horovod itself gives other bits with trainer.py in some runs of a hundred.
-_PAIRS = 3
 
 
 def trained(example: str, *words: str, disabled: bool) -> str:
@@ -24,13 +22,9 @@ def trained(example: str, *words: str, disabled: bool) -> str:
     return said
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("example", sorted(path.name for path in EXAMPLES.glob("*.py")))
 def test_it_trains_as_with_stock_horovod(example: str) -> None:
-    pairs = []
-    while len(pairs) < _PAIRS and not any(ours == stock for ours, stock in pairs):
-        pairs.append((trained(example, disabled=False), trained(example, disabled=True)))
-    assert any(ours == stock for ours, stock in pairs), pairs
+    assert trained(example, disabled=False) == trained(example, disabled=True)
 
 
 def test_closures_of_lightning_keep_replicas_equal() -> None:

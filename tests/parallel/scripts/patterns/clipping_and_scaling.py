@@ -15,8 +15,9 @@ from tests.parallel.scripts.training import (
     equal_on_all_ranks,
     gathered,
     loss_of,
+    mlp,
 )
-from tests.parallel.scripts.twins import Twins, adam, main
+from tests.parallel.scripts.twins import Twins, adam, main, ours_of
 
 STEPS = 8
 _MAX_NORM = 0.1
@@ -76,6 +77,24 @@ def case_step_after_synchronize(policy: str) -> None:
                 warnings.simplefilter("ignore")
                 optimizer.step()
     twins.check()
+
+
+def case_clip_without_synchronize(policy: str) -> None:
+    """What is changed may be on its way. With a plan that is a copy; the stock way warns."""
+    import warnings
+
+    model, data = mlp(), Data()
+    optimizer = ours_of(model, policy)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            loss_of(model, data.next()).backward()
+            _clip(model)
+            optimizer.step()
+    told = [w for w in caught if "a gradient was changed" in str(w.message)]
+    measures_first = policy in ("auto", "least_stale")
+    assert bool(told) == (policy == "stock" or measures_first), told
 
 
 def case_scaler_with_the_dance(policy: str) -> None:

@@ -1,6 +1,7 @@
 """One rank with the real Horovod: what is handed in comes back as its own average."""
 
 import gc
+import warnings
 import weakref
 from types import SimpleNamespace
 
@@ -89,6 +90,24 @@ def test_a_gradient_that_is_completed_twice_is_refused_by_name():
     with pytest.raises(DeftError, match="tensor 'a'"):
         reducer.send(0)
     reducer.finish()
+
+
+@pytest.mark.parametrize("groups", [[], [(0, 1)]])
+def test_a_gradient_that_the_script_writes_to_on_its_way_is_told_of_by_name(groups):
+    mine = members("a", "b")
+    reducer = StockReducer(mine, reduction(), f"unit.16.{len(groups)}", 10.0, groups)
+    for index in (0, 1):
+        reducer.send(index)
+    mine[1].tensor.grad.mul_(1.0)
+    with pytest.warns(UserWarning, match="tensor 'b'") as warned:
+        reducer.finish()
+    assert len(warned) == 1
+    mine[1].tensor.grad.mul_(0.5)  # an average: the script may
+    for index in (0, 1):
+        reducer.send(index)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        reducer.finish()
 
 
 @pytest.mark.parametrize("as_dense", [False, True])
