@@ -127,6 +127,8 @@ def _environment(
     return kept | {
         "OMP_NUM_THREADS": "1",
         "OMPI_MCA_mpi_yield_when_idle": "1",  # else ranks that wait keep the cores from the others
+        # Of two jobs that start at once on a new machine, one fails to make their common folder.
+        "OMPI_MCA_orte_tmpdir_base": str(folder),
         "PYTHONUNBUFFERED": "1",
         "PYTHONFAULTHANDLER": "1",
         "PYTHONPATH": path,

@@ -117,6 +117,7 @@ class StockReducer:
         self._sent: dict[tuple[int, ...], tuple[_Message, Any]] = {}
         self._made_up: set[int] = set()  # gradients that this rank did not have
         self._writes: dict[int, int] = {}  # to gradients that are on their way, as they left
+        self._changed: list[str] = []  # of those, what was written to before it arrived
 
     @property
     def members(self) -> tuple[NamedParameter, ...]:
@@ -155,6 +156,9 @@ class StockReducer:
             # Frozen since the plan was made: a zero gradient would still move it (weight decay).
             if not self._members[index].tensor.requires_grad:
                 self._members[index].tensor.grad = None
+        if self._changed:
+            _warn_of_change(self._changed)
+        self._changed.clear()
         self._ready.clear()
         self._made_up.clear()
         if self._order is not None:
@@ -206,7 +210,7 @@ class StockReducer:
             average = self._reduction.compression.decompress(output, context)
             gradient = _gradient(tensor)
             if _writes(gradient) != self._writes.pop(i):
-                _warn_of_change(self._members[i].name)
+                self._changed.append(self._members[i].name)
             if gradient.is_sparse:
                 sparse = average if average.is_sparse else average.to_sparse()
                 tensor.grad = sparse.to(gradient.dtype)
@@ -257,13 +261,13 @@ def _writes(tensor: torch.Tensor) -> int:
     return tensor._version  # noqa: SLF001  (nothing else tells)
 
 
-def _warn_of_change(name: str) -> None:
+def _warn_of_change(names: Sequence[str]) -> None:
     """Of a load before Horovod's write and a store after it, the average is lost on this rank."""
     warnings.warn(
         explain(
-            "a gradient was changed while Horovod averages it, so ranks may part without an error",
+            "gradients were changed while Horovod averages them, so ranks may part without an error",
             rank=stock.rank(),
-            tensor=name,
+            tensor=limited(names),
             observed="a write to p.grad between backward() and step(), if only to clip it",
             action="call optimizer.synchronize() first, and step() in skip_synchronize()",
         ),

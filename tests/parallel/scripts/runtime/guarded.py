@@ -194,7 +194,7 @@ def case_auto_that_keeps_stock_says_that_nothing_is_late() -> None:
 
 
 def case_auto_tries_late_updates_once_the_learning_rate_is_low() -> None:
-    job = Job("auto", trial_steps=2, trial_rounds=1, max_delay=None, max_merge=None, drift_steps=2)
+    job = Job("auto", trial_steps=2, trial_rounds=1, max_delay=None, max_merge=None, drift_steps=5)
 
     def tried() -> bool:
         stats = job.optimizer.stats()
@@ -224,7 +224,7 @@ def case_auto_tries_late_updates_once_the_learning_rate_is_low() -> None:
 
 
 def case_auto_tries_late_updates_once_more_where_they_gained_nothing() -> None:
-    options = {"min_gain": 1.0, "max_delay": None, "max_merge": None, "drift_steps": 2}
+    options = {"min_gain": 1.0, "max_delay": None, "max_merge": None, "drift_steps": 5}
     job = Job("auto", trial_steps=2, trial_rounds=1, **options)
     job.train(40, turning=False)
     for rate, tries in ((0.7e-3, 1), (0.6e-3, 1), (0.4e-3, 2), (0.1e-3, 2)):
@@ -238,7 +238,7 @@ def case_auto_tries_late_updates_once_more_where_they_gained_nothing() -> None:
 
 
 def case_a_rate_that_falls_as_parameters_change_has_all_measured_anew() -> None:
-    job = Job("auto", trial_steps=2, trial_rounds=1, max_delay=None, max_merge=None, drift_steps=2)
+    job = Job("auto", trial_steps=2, trial_rounds=1, max_delay=None, max_merge=None, drift_steps=5)
     frozen = [model.parts[1] for model in (job.model, job.reference)]
     for part in frozen:
         part.requires_grad_(False)
@@ -268,7 +268,7 @@ def case_auto_stays_exact_where_late_updates_are_forbidden() -> None:
 
 def case_auto_stays_exact_with_a_loss_scaler() -> None:
     """Whoever unscales gradients, to clip them, would need the scale of another step."""
-    job = Job("auto", trial_steps=2, trial_rounds=1, max_delay=None, max_merge=None, drift_steps=2)
+    job = Job("auto", trial_steps=2, trial_rounds=1, max_delay=None, max_merge=None, drift_steps=5)
     scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=1000)
     for step in range(100):
         if step == 40:

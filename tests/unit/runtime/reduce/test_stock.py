@@ -93,17 +93,18 @@ def test_a_gradient_that_is_completed_twice_is_refused_by_name():
 
 
 @pytest.mark.parametrize("groups", [[], [(0, 1)]])
-def test_a_gradient_that_the_script_writes_to_on_its_way_is_told_of_by_name(groups):
-    mine = members("a", "b")
+def test_gradients_that_the_script_writes_to_on_their_way_are_told_of_by_name_at_once(groups):
+    mine = members("a", "b", "c")
     reducer = StockReducer(mine, reduction(), f"unit.16.{len(groups)}", 10.0, groups)
-    for index in (0, 1):
+    for index in (0, 1, 2):
         reducer.send(index)
-    mine[1].tensor.grad.mul_(1.0)
-    with pytest.warns(UserWarning, match="tensor 'b'") as warned:
+    for changed in mine[1:]:
+        changed.tensor.grad.mul_(1.0)
+    with pytest.warns(UserWarning, match="tensor 'b, c'") as warned:
         reducer.finish()
     assert len(warned) == 1
     mine[1].tensor.grad.mul_(0.5)  # an average: the script may
-    for index in (0, 1):
+    for index in (0, 1, 2):
         reducer.send(index)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
