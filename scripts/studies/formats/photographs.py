@@ -17,6 +17,7 @@ from PIL import Image
 from scripts.studies.convergence.tasks import Batch
 
 BANDS: Final = 4  # of rows
+SHADES: Final = 6  # of red, and of blue, each beside green
 # Of scikit-image, those in colour.
 _SHIPPED: Final = (
     *("astronaut.png", "chelsea.png", "coffee.png", "hubble_deep_field.jpg", "ihc.png"),
@@ -75,8 +76,33 @@ class Noisy:
         return _held_out(self)
 
 
+@dataclass(frozen=True)
+class Grey:
+    """To be found is the colour of each pixel of crops that are seen in grey, as by the colouring
+    networks of Zhang et al. 2016 (arXiv 1603.08511)."""
+
+    crops: Crops
+
+    validated: ClassVar = 512  # crops: each of their pixels counts
+
+    def draw(self, size: int, generator: torch.Generator) -> Batch:
+        coloured, _ = self.crops.draw(size, generator)
+        red, green, blue = coloured.unbind(1)
+        shades = _shade(red - green) * SHADES + _shade(blue - green)
+        return coloured.mean(1, keepdim=True), shades
+
+    def held_out(self) -> Batch:
+        """For validation: always the same."""
+        return _held_out(self)
+
+
+def _shade(difference: torch.Tensor) -> torch.Tensor:
+    """Most lie within a quarter of the whole range, half to each side."""
+    return ((difference + 0.5) * SHADES).clamp(0, SHADES - 1).long()
+
+
 @functools.cache
-def _held_out(source: Crops | Noisy) -> Batch:
+def _held_out(source: Crops | Noisy | Grey) -> Batch:
     return source.draw(source.validated, torch.Generator().manual_seed(0))
 
 

@@ -36,6 +36,13 @@ Made by `python -m scripts.studies.formats.run report --study repeated` from
 [repeated-study.json](repeated-study.json). What was asked was fixed before:
 [protocol-repeated.md](protocol-repeated.md).
 """,
+    "colours": """\
+# Wire formats: results on colours
+
+Made by `python -m scripts.studies.formats.run report --study colours` from
+[colours-study.json](colours-study.json). What was asked was fixed before:
+[protocol-colours.md](protocol-colours.md).
+""",
     "images": """\
 # Wire formats: results on images
 
@@ -78,13 +85,13 @@ def _compared(losses: _Losses, arm: WireFormat, margin: float) -> Difference | N
 
 
 def _deviations(
-    pilot: Mapping[Run, Sequence[float]], settings: Sequence[Setting]
+    pilot: Mapping[Run, Sequence[float]], settings: Sequence[Setting], study: Study
 ) -> dict[str, float]:
     """By task, of the difference of two trainings that are as good as the same."""
     losses = by_setting(pilot)
     squares: dict[str, list[float]] = defaultdict(list)
     for setting in settings:
-        margin = SMALL.margins[setting.task]
+        margin = study.margins[setting.task]
         found = _compared(losses.get(setting, {}), PILOT_FORMAT, margin)
         if found is not None and math.isfinite(found.mean):
             squares[setting.task].append(found.deviation**2)
@@ -92,22 +99,24 @@ def _deviations(
 
 
 def seeds_by_task(
-    pilot: Mapping[Run, Sequence[float]], settings: Sequence[Setting]
+    pilot: Mapping[Run, Sequence[float]], settings: Sequence[Setting], study: Study = SMALL
 ) -> dict[str, int]:
     """How many seeds the study needs."""
     level = LEVEL / max(1, len(settings))
     return {
-        task: min(_MOST_SEEDS, seeds_needed(deviation, SMALL.margins[task], level, POWER))
-        for task, deviation in _deviations(pilot, settings).items()
+        task: min(_MOST_SEEDS, seeds_needed(deviation, study.margins[task], level, POWER))
+        for task, deviation in _deviations(pilot, settings, study).items()
     }
 
 
-def pilot_text(pilot: Mapping[Run, Sequence[float]], settings: Sequence[Setting]) -> str:
+def pilot_text(
+    pilot: Mapping[Run, Sequence[float]], settings: Sequence[Setting], study: Study = SMALL
+) -> str:
     """For the protocol."""
-    seeds = seeds_by_task(pilot, settings)
+    seeds = seeds_by_task(pilot, settings, study)
     return "\n".join(
         f"{task}: deviation {deviation:.4f}, {seeds[task]} seeds"
-        for task, deviation in _deviations(pilot, settings).items()
+        for task, deviation in _deviations(pilot, settings, study).items()
     )
 
 

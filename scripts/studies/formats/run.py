@@ -7,6 +7,8 @@
     .venv/bin/python -m scripts.studies.formats.run study --study larger
     .venv/bin/python -m scripts.studies.formats.run study --study repeated --optimizer adamw
     .venv/bin/python -m scripts.studies.formats.run study --study images
+    .venv/bin/python -m scripts.studies.formats.run pilot --study colours
+    .venv/bin/python -m scripts.studies.formats.run study --study colours
     .venv/bin/python -m scripts.studies.formats.run classes
 
 Finished runs are kept in build/formats, so that it goes on where it was interrupted, and go into
@@ -53,6 +55,7 @@ PAGES = {
     "larger": "larger.md",
     "repeated": "repeated.md",
     "images": "images.md",
+    "colours": "colours.md",
 }
 CLASSES_PAGE = "classes.md"
 _DEFAULT: Final[WireFormat] = "int8"  # the coarsest of `accuracy="equal"`
@@ -177,11 +180,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rates = done("rates", rate_runs(study))
     settings = best_settings({run: final_loss(losses) for run, losses in rates.items()}, study)
     seeds = dict.fromkeys(study.margins, study.seeds)
+    pilot = done("pilot", pilot_runs(settings, study))
     if not study.seeds:
-        pilot = done("pilot", pilot_runs(settings))
-        seeds = seeds_by_task(pilot, settings)
-        if options.stage == "pilot":
-            print(pilot_text(pilot, settings))
+        seeds = seeds_by_task(pilot, settings, study)
+    if options.stage == "pilot":
+        print(pilot_text(pilot, settings, study))
     found = done("study", study_runs(settings, seeds, study))
     if options.stage in ("study", "report"):
         (options.report / PAGES[study.name]).write_text(page(found, settings, study), "utf-8")

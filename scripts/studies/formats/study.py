@@ -14,7 +14,6 @@ LEVEL: Final = 0.05
 POWER: Final = 0.9
 # The pilot tells how much two trainings differ that are as good as the same.
 PILOT_FORMAT: Final[WireFormat] = "f16"
-PILOT_SEEDS: Final = (101, 102, 103)
 _RATES_SEED: Final = 100
 _SMALL_RATES: Final[Mapping[str, Sequence[float]]] = {
     "sgd": (0.02, 0.05, 0.1, 0.2, 0.5),
@@ -35,6 +34,7 @@ class Study:
     factors: Sequence[float]
     seeds: int = 0  # of each task; 0: as many as its pilot says
     first_seed: int = 1
+    pilot_seeds: Sequence[int] = (101, 102, 103)
     rates_of: str = ""  # the study whose best rates are taken; empty: its own
 
     @property
@@ -96,12 +96,24 @@ IMAGES: Final = Study(
     seeds=8,
     first_seed=301,
 )
-STUDIES: Final = {study.name: study for study in (SMALL, LARGER, REPEATED, IMAGES)}
-DECIDING: Final = (REPEATED, LARGER, IMAGES)  # which optimizers get formats by default
-REPLACED: Final = ("resnet",)  # by the tasks of IMAGES, as it decides nothing
+# Images that are known to repeat well enough.
+COLOURS: Final = Study(
+    name="colours",
+    margins={"colouring": 0.02},
+    rates={"colouring": {"nesterov": (0.02, 0.05, 0.1), "adamw": (0.001, 0.002, 0.004)}},
+    arms=("int8",),
+    factors=(1.0,),
+    seeds=8,
+    first_seed=401,
+    pilot_seeds=(111, 112, 113, 114, 115),
+)
+STUDIES: Final = {study.name: study for study in (SMALL, LARGER, REPEATED, IMAGES, COLOURS)}
+DECIDING: Final = (REPEATED, LARGER, IMAGES, COLOURS)  # which optimizers get formats by default
+# Tasks whose trainings differ too much to decide anything, by those of later studies.
+REPLACED: Final = ("resnet", "photographs")
 # Those that every class needs, as far as it has them.
 LARGER_TASKS: Final = tuple(
-    task for task in (*LARGER.margins, *IMAGES.margins) if task not in REPLACED
+    task for study in (LARGER, IMAGES, COLOURS) for task in study.margins if task not in REPLACED
 )
 
 
@@ -145,12 +157,12 @@ def best_settings(losses: Mapping[Run, float], study: Study = SMALL) -> list[Set
     ]
 
 
-def pilot_runs(settings: Sequence[Setting]) -> list[Run]:
+def pilot_runs(settings: Sequence[Setting], study: Study = SMALL) -> list[Run]:
     """At the best rates, with seeds of their own."""
     return [
         Run(s.task, s.optimizer, s.lr, seed, one)
-        for s in settings[::2]
-        for seed in PILOT_SEEDS
+        for s in settings[:: len(study.factors)]
+        for seed in study.pilot_seeds
         for one in (EXACT, PILOT_FORMAT)
     ]
 

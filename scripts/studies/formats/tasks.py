@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 from scripts.studies.convergence.tasks import Batch, Residual, Transformer, characters, windows
-from scripts.studies.formats.photographs import BANDS, Crops, Noisy, ten, two
+from scripts.studies.formats.photographs import BANDS, SHADES, Crops, Grey, Noisy, ten, two
 from scripts.studies.formats.schedules import constant, dropping, half_cosine, warmup_stable_decay
 from scripts.studies.formats.task import Task
 
@@ -22,6 +22,7 @@ _VALIDATED: Final = 128  # windows of text that validate a larger model
 _SMALL: Final = Crops(two, 12)
 _LARGE: Final = Crops(ten, 16)
 _NOISY: Final = Noisy(_LARGE, 0.25)
+_GREY: Final = Grey(_LARGE)
 
 
 def _drawn(of: Batch, size: int, generator: torch.Generator) -> Batch:
@@ -80,6 +81,23 @@ def denoising_net() -> nn.Module:
     )
 
 
+class ScoresOfPixels(nn.Sequential):
+    """The scores come last, as those of characters do."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scores: torch.Tensor = super().forward(x)
+        return scores.permute(0, 2, 3, 1)
+
+
+def colouring_net() -> nn.Module:
+    """Of 85 thousand parameters; it has scores for each pixel that it sees."""
+    return ScoresOfPixels(
+        nn.Conv2d(1, 32, 3, padding=1),
+        *(Residual(32) for _ in range(4)),
+        nn.Conv2d(32, SHADES**2, 3, padding=1),
+    )
+
+
 def gpt() -> nn.Module:
     """Of 5.1 million parameters."""
     return Transformer(width=264, depth=6)
@@ -124,6 +142,12 @@ TASKS: Final = {
         Task(
             *("photographs", large_residual_net, _LARGE.draw, _LARGE.held_out),
             steps=400,
+            batch=8,
+            schedule=half_cosine,
+        ),
+        Task(
+            *("colouring", colouring_net, _GREY.draw, _GREY.held_out),
+            steps=300,
             batch=8,
             schedule=half_cosine,
         ),

@@ -7,7 +7,7 @@ import pytest
 from scripts.studies.formats.classes import CLASSES, decisions, page
 from scripts.studies.formats.noninferior import Difference
 from scripts.studies.formats.report import Verdict
-from scripts.studies.formats.study import IMAGES, LARGER, SMALL, Setting
+from scripts.studies.formats.study import LARGER, REPLACED, SMALL, STUDIES, Setting
 
 
 def verdict(mean=0.0, *, fine=True, worse=False, deviation=0.001):
@@ -72,14 +72,15 @@ def test_a_class_with_settings_to_come_is_not_decided():
     assert decisions(found, [Setting("text", "sgd", 0.5)])["adaptive"].by_default
 
 
-def test_the_task_that_was_replaced_says_nothing():
+@pytest.mark.parametrize("task", REPLACED)
+def test_a_task_that_was_replaced_says_nothing(task):
     found = {setting: verdict() for setting in settings_of("adamw")}
-    found[Setting("resnet", "adamw", 0.001)] = verdict(fine=False)
+    found[Setting(task, "adamw", 0.001)] = verdict(fine=False)
     assert decisions(found)["adaptive"].settings == 5
     assert decisions(found)["adaptive"].by_default
 
 
 def test_every_optimizer_of_the_studies_has_a_class():
-    for study in (SMALL, LARGER, IMAGES):
+    for study in STUDIES.values():
         for rates in study.rates.values():
             assert rates.keys() <= CLASSES.keys()

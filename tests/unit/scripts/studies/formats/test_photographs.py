@@ -2,7 +2,7 @@
 
 import torch
 
-from scripts.studies.formats.photographs import BANDS, Crops, Noisy, ten, two
+from scripts.studies.formats.photographs import BANDS, SHADES, Crops, Grey, Noisy, ten, two
 
 
 def test_crops_lie_in_the_band_that_is_to_be_found():
@@ -37,3 +37,18 @@ def test_noise_is_what_was_added_and_has_the_strength_asked_for():
     assert torch.allclose(seen - noise, clean, atol=1e-6)
     assert abs(float(noise.std()) - 0.25) < 0.01
     assert len(noisy.held_out()[0]) == Noisy.validated
+
+
+def test_grey_crops_lack_nothing_but_the_colour_that_is_to_be_found():
+    grey = Grey(Crops(ten, 16))
+    seen, shades = grey.draw(200, torch.Generator().manual_seed(0))
+    coloured = grey.crops.draw(200, torch.Generator().manual_seed(0))[0]
+    assert torch.equal(seen, coloured.mean(1, keepdim=True))
+    assert shades.shape == (200, 16, 16)
+    red, green, blue = coloured.unbind(1)
+    for difference, shade in ((red - green, shades // SHADES), (blue - green, shades % SHADES)):
+        means = [difference[shade == i].mean().item() for i in range(SHADES)]
+        assert means == sorted(means)
+    assert len(shades.unique()) > SHADES
+    without = Grey(Crops(lambda: torch.zeros(2, 3, 100, 100), 12))
+    assert len(without.draw(9, torch.Generator().manual_seed(0))[1].unique()) == 1

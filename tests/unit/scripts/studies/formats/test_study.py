@@ -4,8 +4,8 @@ from collections import Counter
 
 from deft_horovod.base.wire_format import EXACT
 from scripts.studies.formats.study import (
+    COLOURS,
     LARGER,
-    PILOT_SEEDS,
     REPEATED,
     SMALL,
     STUDIES,
@@ -33,7 +33,7 @@ def test_each_optimizer_trains_each_task_at_its_best_rate_and_at_twice_that():
 def test_pilot_and_study_have_no_seed_in_common_and_arms_share_theirs():
     found = settings()
     runs = study_runs(found, {"text": 2, "photos": 4})
-    assert not {run.seed for run in runs} & {*PILOT_SEEDS, rate_runs()[0].seed}
+    assert not {run.seed for run in runs} & {*SMALL.pilot_seeds, rate_runs()[0].seed}
     seeds = Counter((Setting.of(run), run.format) for run in runs)
     for setting in found:
         wanted = {"text": 2, "photos": 4}[setting.task]
@@ -52,8 +52,17 @@ def test_the_repeated_study_has_seeds_of_its_own_and_the_rates_of_the_first():
     runs = study_runs(found, dict.fromkeys(REPEATED.margins, REPEATED.seeds), REPEATED)
     assert len(runs) == 12 * 2 * REPEATED.seeds
     first = {run.seed for run in study_runs(settings(), {"text": 12, "photos": 12})}
-    assert not {run.seed for run in runs} & {*first, *PILOT_SEEDS, rate_runs()[0].seed}
+    assert not {run.seed for run in runs} & {*first, *SMALL.pilot_seeds, rate_runs()[0].seed}
     assert (REPEATED.prefix, REPEATED.rates_prefix) == ("repeated-", SMALL.prefix)
+
+
+def test_the_study_on_colours_knows_from_five_pairs_of_its_own_how_well_it_repeats():
+    found = best_settings({run: run.lr for run in rate_runs(COLOURS)}, COLOURS)
+    pilot = pilot_runs(found, COLOURS)
+    assert {Setting.of(run) for run in pilot} == {*found}
+    assert len(pilot) == 5 * 2 * len(found)
+    runs = study_runs(found, dict.fromkeys(COLOURS.margins, COLOURS.seeds), COLOURS)
+    assert not {run.seed for run in runs} & {run.seed for run in pilot}
 
 
 def test_every_task_has_rates_of_its_own_and_the_larger_ones_are_at_their_best():
