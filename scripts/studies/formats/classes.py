@@ -25,9 +25,10 @@ _HEAD: Final = """\
 # Wire formats: which optimizers get them by default
 
 Made by `python -m scripts.studies.formats.run classes` from the data of the repeated study, of
-that of larger tasks and of that on images, `int8`. The rule was fixed before:
+that of larger tasks and of those on images and colours, `int8`. The rule was fixed before:
 [protocol-larger.md](protocol-larger.md#change-before-any-run-classes-of-optimizers),
-[protocol-repeated.md](protocol-repeated.md), [protocol-images.md](protocol-images.md).
+[protocol-repeated.md](protocol-repeated.md), [protocol-images.md](protocol-images.md),
+[protocol-colours.md](protocol-colours.md).
 
 | class | settings | non-inferior | of the larger | worse | above 0.5 % | to come | by default |
 | --- | --- | --- | --- | --- | --- | --- | --- |
