@@ -23,7 +23,7 @@ from scripts.benchmarks.real_models.gpt import Gpt, batches, loss_of, windows_of
 from scripts.demo.outcome import (
     ALONE,
     COMPARISON_FILE,
-    EQUAL,
+    EXACT,
     FP16,
     OPTIONS,
     OURS,
@@ -138,11 +138,11 @@ def take_turns(arms: list[Arm], rounds: int, steps: int) -> None:
 
 def compared(arms: Mapping[str, Arm], outcome: Outcome) -> comparison.Comparison | None:
     """For the report; None where nothing of ours was measured."""
-    profile = arms[EQUAL].optimizer.profile
+    profile = arms[OURS].optimizer.profile
     if profile is None:
         return None
-    names = [STOCK, OURS, EQUAL]
-    policies = [comparison.STOCK, "auto", "auto, accuracy='equal'"]
+    names = [STOCK, OURS, EXACT]
+    policies = [comparison.STOCK, "auto", "auto, accuracy='exact'"]
     found = [
         comparison.Arm(
             policy=policy,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.demo.outcome import COMPARISON_FILE, OURS, OUTCOME_FILE, STOCK, TITLES, Outcome
+from scripts.demo.outcome import COMPARISON_FILE, EXACT, OUTCOME_FILE, STOCK, TITLES, Outcome
 
 TINY = ("--width", "32", "--layers", "1", "--length", "16", "--rounds", "2", "--steps", "3")
 
@@ -39,7 +39,7 @@ def test_over_a_slow_link(tmp_path: Path) -> None:
     assert set(found.arms) == set(TITLES)
     assert all(len(arm.rounds_ms) == 2 for arm in found.arms.values())
     assert all(arm.replicas_equal for arm in found.arms.values())
-    assert found.same_losses(OURS)
+    assert found.same_losses(EXACT)
     assert found.arms[STOCK].losses[-1] < found.arms[STOCK].losses[0]
     assert json.loads((tmp_path / COMPARISON_FILE).read_text(encoding="utf-8"))["arms"]
     assert (tmp_path / "demo.png").stat().st_size > 10_000

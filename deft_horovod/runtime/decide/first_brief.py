@@ -11,6 +11,7 @@ from deft_horovod import policies
 from deft_horovod.config import Config
 from deft_horovod.errors import NotSupportedError, explain
 from deft_horovod.peers import OVER_TORCH, stock
+from deft_horovod.policies.unasked import with_unasked_accuracy
 from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.job_request import Purpose
 from deft_horovod.runtime.process import this_process
@@ -36,6 +37,7 @@ def first_brief(
         settings, purpose = request.over_config(settings), request.purpose
     if purpose == "profile":
         return Brief(policies.get("stock"), settings, reduction, groups, purpose)
+    settings = with_unasked_accuracy(settings, type(optimizer))
     name = settings.policy
     if name == "auto" and groups.given:
         name = "bucket"

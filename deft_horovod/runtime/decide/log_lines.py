@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from deft_horovod.comparison import BASELINES
 from deft_horovod.peers import BASELINE
 from deft_horovod.plan import Plan
+from deft_horovod.plan.formats import is_encoded
 from deft_horovod.plan.staleness_text import bytes_of_step, staleness_text
 from deft_horovod.profile import Profile
 
@@ -42,6 +43,7 @@ def verdict(
         f"exposed {max(0.0, before - compute):.1f} -> {max(0.0, now - compute):.1f} ms",
         f"step {before:.1f} -> {now:.1f} ms ({before / now if now else 1.0:.2f}x of {BASELINE})",
         "" if plan is None else staleness_text(plan),
+        "accuracy='exact' keeps all bits" if plan is not None and is_encoded(plan) else "",
         _trials(trials_us),
     ]
     name = plan.policy if plan is not None else f"{BASELINES[BASELINE]} is kept"

@@ -101,11 +101,14 @@ def distance(ours: nn.Module, theirs: nn.Module) -> tuple[bool, float]:
 def train(case: Case, number: int, sets: dict[str, list[Any]]) -> dict[str, Any]:
     """Both, step by step on the same data."""
     ours, theirs = make_model(case.model), make_model(case.model)
+    more: dict[str, Any] = QUICK_PROFILE if case.policy in RIVALS else {}
+    if case.policy == "auto":
+        more = {"accuracy": "exact"}
     optimizer = hvd.DistributedOptimizer(
         inner_optimizer(case, ours),
         named_parameters=ours.named_parameters(),
         policy=case.policy,
-        config={**SIZES, **QUICK_PROFILE} if case.policy in RIVALS else SIZES,
+        config={**SIZES, **more},
         **arguments(case, ours, sets),
     )
     reference = stock.DistributedOptimizer(

@@ -28,8 +28,15 @@ def test_a_policy_is_the_one_asked_for():
     }
 
 
+def test_auto_rounds_for_adam_and_the_other_policies_for_nobody():
+    rounding = [name for name in policies.registry() if brief(name).limits.formats]
+    assert rounding == ["auto"]
+    assert brief("auto", optimizer=torch.optim.SGD(PARAMETERS)).limits.formats == ()
+
+
 def test_auto_keeps_groups_together():
-    assert brief("auto", [PARAMETERS[:2]]).policy.name == "bucket"
+    together = brief("auto", [PARAMETERS[:2]])
+    assert (together.policy.name, together.limits.formats) == ("bucket", ())
 
 
 def test_auto_updates_one_by_one_only_where_that_changes_nothing(monkeypatch, caplog):

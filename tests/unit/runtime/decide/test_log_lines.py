@@ -45,6 +45,13 @@ def test_one_line_says_what_was_gained():
         "every update in time",
     ):
         assert part in text
+    assert "accuracy" not in text
+
+
+def test_whoever_gets_rounded_gradients_is_told_how_to_get_exact_ones():
+    rounded = tuple(b.model_copy(update={"format": "int8"}) for b in PLAN.buckets)
+    plan = PLAN.model_copy(update={"buckets": rounded})
+    assert "accuracy='exact' keeps all bits" in verdict(PROFILE, plan, 250_000.0, {})
 
 
 def test_trials_are_the_measure_where_there_were_some():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from scripts.demo.outcome import (
     CONFIDENCE,
-    EQUAL,
+    EXACT,
     FP16,
     OURS,
     TITLES,
@@ -25,15 +25,15 @@ from tests.unit.scripts.demo.outcomes import LOSSES, ROUNDS, outcome, trained
 
 
 def test_gain_and_loss_of_speed_are_both_said() -> None:
-    text = verdict(outcome(**{OURS: trained(80.0), EQUAL: trained(125.0), FP16: trained(50.0)}))
+    text = verdict(outcome(**{OURS: trained(80.0), EXACT: trained(125.0), FP16: trained(50.0)}))
     assert "ours is 1.25 times as fast as stock Horovod (1.25 .. 1.25)" in text
-    assert "with accuracy='equal' it is 0.80 times as fast" in text
+    assert "with accuracy='exact' it is 0.80 times as fast" in text
     assert "Compression.fp16 is 2.00 times as fast" in text
 
 
 def test_what_chance_may_have_done_is_no_gain() -> None:
     rounds = [[80.0], [125.0]] * (ROUNDS // 2)
-    text = verdict(outcome(**{OURS: Trained(rounds, LOSSES, True), EQUAL: trained(99.0)}))
+    text = verdict(outcome(**{OURS: Trained(rounds, LOSSES, True), EXACT: trained(99.0)}))
     assert text.count("is about as fast as stock Horovod") == 3
     assert re.search(r"ours is about as fast as stock Horovod \(0.80 .. 1.2\d times\)", text)
 
@@ -41,13 +41,13 @@ def test_what_chance_may_have_done_is_no_gain() -> None:
 def test_losses_are_compared_step_by_step_as_far_as_all_have_trained() -> None:
     longer = [*LOSSES, 1.0, 0.5]
     worse = [1.01 * loss for loss in LOSSES]
-    text = verdict(outcome(**{OURS: trained(80.0, longer), EQUAL: trained(80.0, worse)}))
+    text = verdict(outcome(**{OURS: trained(80.0, longer), EXACT: trained(80.0, worse)}))
     assert "with the same loss in each of 40 steps, bit for bit" in text
     assert "with a loss 1.00 % higher" in text
 
 
 def test_broken_replicas_are_all_that_is_said() -> None:
-    found = outcome(**{EQUAL: trained(10.0, same=False)})
+    found = outcome(**{EXACT: trained(10.0, same=False)})
     assert "bug" in verdict(found)
     assert "times as fast" not in verdict(found)
     assert "BROKEN" in table(found)

@@ -1,0 +1,37 @@
+"""Whoever asks for something gets that."""
+
+import pytest
+import torch
+
+from deft_horovod.config import Config
+from deft_horovod.policies.unasked import with_unasked_accuracy
+
+
+class Derived(torch.optim.AdamW):
+    pass
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.AdamW])
+def test_auto_may_round_what_adam_is_given(optimizer):
+    meant = with_unasked_accuracy(Config(), optimizer)
+    assert meant == Config(accuracy="equal")
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adamax, Derived])
+def test_of_other_optimizers_nothing_is_known(optimizer):
+    assert with_unasked_accuracy(Config(), optimizer) == Config()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *({"accuracy": word} for word in ("exact", "equal", "fast")),
+        *({"policy": policy} for policy in ("least_stale", "deft", "bucket", "stock")),
+        {"max_delay": 0},
+        {"max_merge": 1},
+        {"plan_file": "plan.json"},
+    ],
+)
+def test_what_was_asked_for_stays(asked):
+    config = Config.model_validate(asked)
+    assert with_unasked_accuracy(config, torch.optim.AdamW) == config
