@@ -111,8 +111,7 @@ class Config(BaseModel):
         None,
         description="What may be done to gradients so that they arrive in time. exact: nothing, "
         "the bits of Horovod; equal: 16 and 8 bits, with what rounding leaves sent later; fast: "
-        "also 4 bits, and a step late. Unset: equal for auto with torch's Adam and AdamW; else as "
-        "max_delay and max_merge say, no fewer bits.",
+        "also 4 bits, or late. Unset: equal for auto with torch's Adam and AdamW; else all bits.",
     )
     exact: str = Field(
         "",

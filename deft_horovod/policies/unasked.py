@@ -1,5 +1,5 @@
-"""What `auto` may do to gradients where nobody has said it: by the class of the optimizer, as far as
-training has shown that it costs nothing. docs/studies/formats/classes.md has the evidence. Ours."""
+"""What `auto` may do to gradients where nobody has said it: by the class of the optimizer, as far
+as training has shown that it costs nothing (docs/studies/formats/classes.md). Ours."""
 
 from __future__ import annotations
 

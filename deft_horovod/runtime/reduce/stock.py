@@ -265,7 +265,7 @@ def _warn_of_change(names: Sequence[str]) -> None:
     """Of a load before Horovod's write and a store after it, the average is lost on this rank."""
     warnings.warn(
         explain(
-            "gradients were changed while Horovod averages them, so ranks may part without an error",
+            "gradients were changed while Horovod averages them: ranks may part without an error",
             rank=stock.rank(),
             tensor=limited(names),
             observed="a write to p.grad between backward() and step(), if only to clip it",

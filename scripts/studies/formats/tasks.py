@@ -85,8 +85,9 @@ class ScoresOfPixels(nn.Sequential):
     """The scores come last, as those of characters do."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        scores: torch.Tensor = super().forward(x)
-        return scores.permute(0, 2, 3, 1)
+        for module in self:
+            x = module(x)
+        return x.permute(0, 2, 3, 1)
 
 
 def colouring_net() -> nn.Module:
