@@ -37,7 +37,8 @@ def first_brief(
         settings, purpose = request.over_config(settings), request.purpose
     if purpose == "profile":
         return Brief(policies.get("stock"), settings, reduction, groups, purpose)
-    settings = with_unasked_accuracy(settings, type(optimizer))
+    if _on_host(optimizer):  # nothing else is rounded, so nothing else has to be watched
+        settings = with_unasked_accuracy(settings, type(optimizer))
     name = settings.policy
     if name == "auto" and groups.given:
         name = "bucket"
@@ -52,6 +53,11 @@ def first_brief(
     brief = Brief(policies.get(name), settings, reduction, groups, purpose)
     _check(brief, optimizer)
     return brief
+
+
+def _on_host(optimizer: torch.optim.Optimizer) -> bool:
+    groups = optimizer.param_groups
+    return all(p.device.type == "cpu" for group in groups for p in group["params"])
 
 
 def _check(brief: Brief, optimizer: torch.optim.Optimizer) -> None:

@@ -32,6 +32,8 @@ def test_auto_rounds_for_adam_and_the_other_policies_for_nobody():
     rounding = [name for name in policies.registry() if brief(name).limits.formats]
     assert rounding == ["auto"]
     assert brief("auto", optimizer=torch.optim.SGD(PARAMETERS)).limits.formats == ()
+    elsewhere = [torch.nn.Parameter(torch.zeros(2, device="meta"))]
+    assert brief("auto", optimizer=torch.optim.AdamW(elsewhere)).limits.formats == ()
 
 
 def test_auto_keeps_groups_together():
