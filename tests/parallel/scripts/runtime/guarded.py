@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+from unittest import mock
 
 import horovod.torch as stock
 import torch
 from torch import nn
 
 import deft_horovod.torch as hvd
+from deft_horovod.profile import LinkCost, LinkProfile
+from deft_horovod.runtime.links.links import Links
 from tests.parallel.scripts.training import assert_equal_models, equal_on_all_ranks, gathered
 from tests.parallel.scripts.twins import main
 
@@ -17,6 +20,9 @@ WARM = {"profile_warmup_steps": 1, "profile_steps": 2, "probe_s": 0.05, "warmup_
 STEADY = {"drift": 100.0, "max_delay": 1, "max_merge": 1}
 WINDOW = 100
 BUDGET = 0.02
+# Times what is measured: so slow a link leaves something to delay however busy the machine is.
+SLOWER: Final = 200.0
+_MEASURED: Final = Links.probe
 
 
 class Linear(nn.Module):
@@ -296,5 +302,26 @@ def case_exact_training_is_not_watched() -> None:
     job.check()
 
 
+def slower(cost: LinkCost) -> LinkCost:
+    changed = {name: SLOWER * getattr(cost, name) for name in ("alpha_us", "beta_us_per_byte")}
+    return cost.model_copy(update=changed)
+
+
+def slow_links(*args: Any) -> tuple[LinkProfile, ...]:
+    """In place of :meth:`Links.probe`."""
+    return tuple(
+        link.model_copy(
+            update={
+                "cost": slower(link.cost),
+                "formats": tuple(
+                    one.model_copy(update={"cost": slower(one.cost)}) for one in link.formats
+                ),
+            }
+        )
+        for link in _MEASURED(*args)
+    )
+
+
 if __name__ == "__main__":
-    main(globals())
+    with mock.patch.object(Links, "probe", slow_links):
+        main(globals())
