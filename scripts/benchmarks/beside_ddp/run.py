@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -22,6 +21,7 @@ from scripts.cluster import cluster, jobs, workloads
 from scripts.places import ROOT
 
 PAGE: Final = ROOT / "docs" / "studies" / "benchmarks" / "beside-ddp.md"
+FOLDER: Final = ROOT / "build" / "beside_ddp"  # of what jobs say
 _COMMAND: Final = "sudo .venv/bin/python -m scripts.benchmarks.beside_ddp.run"
 _LIMIT_S: Final = 300.0  # for a job
 _TITLES: Final = {
@@ -115,10 +115,11 @@ def main(arguments: list[str]) -> int:
     )
     rows = []
     try:
-        with cluster.standing(options.hosts, options.rate), tempfile.TemporaryDirectory() as folder:
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        with cluster.standing(options.hosts, options.rate):
             for profile in options.profiles:
                 for ccr in options.ccr:
-                    found = measured(options, profile, ccr, Path(folder))
+                    found = measured(options, profile, ccr, FOLDER)
                     rows.append(row(f"{profile}, {ccr:g}", found))
                     print(rows[-1], flush=True)
     except (bench.BenchError, cluster.ClusterError) as error:
