@@ -10,8 +10,9 @@ import torch
 from torch import nn
 
 import deft_horovod.torch as hvd
-from deft_horovod.profile import LinkCost, LinkProfile
-from deft_horovod.runtime.links.links import Links
+from deft_horovod.profile import Profile
+from deft_horovod.runtime.measure.profiler import Profiler
+from deft_horovod.solver.least_stale.refine import with_margin
 from tests.parallel.scripts.training import assert_equal_models, equal_on_all_ranks, gathered
 from tests.parallel.scripts.twins import main
 
@@ -22,7 +23,7 @@ WINDOW = 100
 BUDGET = 0.02
 # Times what is measured: so slow a link leaves something to delay however busy the machine is.
 SLOWER: Final = 200.0
-_MEASURED: Final = Links.probe
+_MEASURED: Final = Profiler.profile
 
 
 class Linear(nn.Module):
@@ -302,26 +303,11 @@ def case_exact_training_is_not_watched() -> None:
     job.check()
 
 
-def slower(cost: LinkCost) -> LinkCost:
-    changed = {name: SLOWER * getattr(cost, name) for name in ("alpha_us", "beta_us_per_byte")}
-    return cost.model_copy(update=changed)
-
-
-def slow_links(*args: Any) -> tuple[LinkProfile, ...]:
-    """In place of :meth:`Links.probe`."""
-    return tuple(
-        link.model_copy(
-            update={
-                "cost": slower(link.cost),
-                "formats": tuple(
-                    one.model_copy(update={"cost": slower(one.cost)}) for one in link.formats
-                ),
-            }
-        )
-        for link in _MEASURED(*args)
-    )
+def over_slow_links(*args: Any) -> Profile:
+    """In place of :meth:`Profiler.profile`."""
+    return with_margin(_MEASURED(*args), 1.0 / SLOWER)
 
 
 if __name__ == "__main__":
-    with mock.patch.object(Links, "probe", slow_links):
+    with mock.patch.object(Profiler, "profile", over_slow_links):
         main(globals())
