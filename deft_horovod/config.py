@@ -19,28 +19,10 @@ from typing_extensions import Self
 
 from deft_horovod.base.option_text import allowed_text, value_text
 from deft_horovod.base.period import LONGEST_PERIOD
+from deft_horovod.base.policy_name import POLICIES, known_policy
 from deft_horovod.base.size import parse_size
 from deft_horovod.errors import ConfigError, explain
 
-# In the registry under these names; the registry itself stands above the configuration.
-POLICIES: Final = (
-    "auto",
-    "bucket",
-    "bytescheduler",
-    "covap",
-    "dcredit",
-    "ddp",
-    "dear",
-    "deft",
-    "least_stale",
-    "mgwfbp",
-    "p3",
-    "priority",
-    "sapipe",
-    "stock",
-    "usbyte",
-    "wfbp",
-)
 _PREFIX: Final = "DEFT_"
 _TOLD: Final = ("HOROVOD_", _PREFIX, "OMP_NUM_THREADS", "GLOO_", "NCCL_")
 _INDENT: Final = "    "
@@ -54,14 +36,7 @@ _BUILD_VARIABLES: Final = frozenset({"DEFT_FORCE_CPU", "DEFT_FORCE_CUDA"})
 _LARGEST_MESSAGE: Final = 2 * 1024**3
 
 
-def _known_policy(name: str) -> str:
-    if name not in POLICIES:
-        close = get_close_matches(name, POLICIES, n=1)
-        raise ValueError("no such policy" + (f"; did you mean '{close[0]}'?" if close else ""))
-    return name
-
-
-_PolicyName = Annotated[str, AfterValidator(_known_policy)]
+_PolicyName = Annotated[str, AfterValidator(known_policy)]
 _Size = Annotated[int, BeforeValidator(parse_size)]
 
 
@@ -132,7 +107,10 @@ class Config(BaseModel):
         description="Steps that may travel as one sum. Unset: 4 for deft and covap, else 1.",
     )
     late_share: float = Field(
-        1.0, ge=0.0, le=1.0, description="auto, least_stale: share of the bytes that may be late."
+        1.0,
+        ge=0.0,
+        le=1.0,
+        description="auto, least_stale: share of the bytes that may be late.",
     )
     accuracy_budget: float | None = Field(
         None,

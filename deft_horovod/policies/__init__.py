@@ -11,6 +11,7 @@ from deft_horovod.policies.auto import Auto
 from deft_horovod.policies.base import Parameter, Policy, Request
 from deft_horovod.policies.bucket import Bucketed
 from deft_horovod.policies.deft import Deft
+from deft_horovod.policies.fewest_bytes import FewestBytes
 from deft_horovod.policies.least_stale import LeastStale
 from deft_horovod.policies.priority import Priority
 from deft_horovod.policies.published.bytescheduler import ByteScheduler
@@ -38,6 +39,7 @@ def registry() -> Mapping[str, Policy]:
         Ddp(),
         Dear(),
         Deft(),
+        FewestBytes(),
         LeastStale(),
         MgWfbp(),
         P3(),

@@ -22,6 +22,7 @@ _TAKEN_FOR_GRANTED: Final = MappingProxyType(
         "auto": _SYNCHRONOUS,
         "covap": Limits(max_delay=0, max_merge=4),
         "deft": Limits(max_delay=1, max_merge=4),
+        "fewest_bytes": _SYNCHRONOUS,
         "least_stale": _SYNCHRONOUS,
         "sapipe": Limits(max_delay=1, max_merge=1),
     }
@@ -29,6 +30,7 @@ _TAKEN_FOR_GRANTED: Final = MappingProxyType(
 # Of these a share may be late as well as all, in fewer bits or not; the others' rules leave no
 # choice.
 _SHARING: Final = ("auto", "least_stale")
+_IN_TIME: Final = ("fewest_bytes",)  # rounded, and never late
 FORMATS: Final[Mapping[str | None, tuple[WireFormat, ...]]] = MappingProxyType(
     {"equal": ("f16", "int8"), "fast": ("f16", "int8", "int4")}
 )
@@ -51,6 +53,8 @@ def limits(policy: str, config: Config, *, calm: bool = False) -> Limits:
         )
     if config.accuracy is not None:
         _require_agreement(policy, config)
+    if policy in _IN_TIME:
+        return replace(_SYNCHRONOUS, formats=FORMATS.get(config.accuracy, ()))
     late = calm or config.accuracy == "fast"
     delay = 0 if config.accuracy == "exact" else max(default.max_delay, int(late))
     return Limits(
@@ -63,7 +67,7 @@ def limits(policy: str, config: Config, *, calm: bool = False) -> Limits:
 
 def _require_agreement(policy: str, config: Config) -> None:
     """The word for accuracy and the finer options must not contradict each other."""
-    if not shares(policy):
+    if not shares(policy) and policy not in _IN_TIME:
         raise ConfigError(
             explain(
                 f"policy '{policy}' cannot keep to an accuracy",

@@ -33,7 +33,7 @@ from deft_horovod.plan.contents import contents
 from deft_horovod.plan.rules import ALIGN_BYTES
 from deft_horovod.plan.staleness import mean_staleness, staleness, updates_per_step
 from deft_horovod.policies import Request, get
-from deft_horovod.profile import LinkCost, Profile
+from deft_horovod.profile import FormatCost, LinkCost, Profile
 from deft_horovod.report.basics.markup import element
 from deft_horovod.simulate.outlook import play
 from deft_horovod.simulate.stock import StockMessage, StockStep, simulate_stock
@@ -46,6 +46,7 @@ BACKWARD_MS = (16, 10, 6, 1, 11)
 WIRE = ("float32", "float32", "cpu")
 LAYERS = range(len(MEGABYTES))
 COST = LinkCost(alpha_us=2000, beta_us_per_byte=0.001)  # 2 ms, and 1 ms for each MB
+INT8 = LinkCost(alpha_us=2000, beta_us_per_byte=0.00026)
 SIZES: dict[str, Any] = {
     "bucket_bytes": "24MB",
     "first_bucket_bytes": "4MB",
@@ -56,8 +57,9 @@ SIZES: dict[str, Any] = {
 POLICIES = (
     *("stock", "wfbp", "ddp", "bucket", "mgwfbp", "p3", "bytescheduler"),
     *("bytescheduler, tune=false", "priority", "usbyte", "dcredit", "dear", "least_stale"),
-    *("least_stale, max_delay=1", "sapipe", "covap", "deft"),
+    *("least_stale, max_delay=1", "fewest_bytes", "sapipe", "covap", "deft"),
 )
+OPTIONS = {"fewest_bytes": {"accuracy": "equal"}}  # without it nothing travels in fewer bytes
 # Whose picture is not named after the policy: with sizes of its own choice ByteScheduler cuts
 # nothing here.
 PICTURES: dict[str, str | None] = {
@@ -88,13 +90,14 @@ def model() -> tuple[tuple[Parameter, ...], Profile]:
         Parameter(f"layer{i + 1}", (1_000_000 * size - ALIGN_BYTES) // 4, *WIRE)
         for i, size in enumerate(MEGABYTES)
     )
+    (link,) = Profile.link_of(COST)
     profile = Profile(
         ready_order=tuple(reversed(LAYERS)),
         ready_us=tuple(1000 * sum(BACKWARD_MS[i:]) for i in LAYERS),
         first_use_us=tuple(1000 * sum(FORWARD_MS[:i]) for i in LAYERS),
         forward_us=1000 * sum(FORWARD_MS),
         backward_us=1000 * sum(BACKWARD_MS),
-        links=Profile.link_of(COST),
+        links=(link.model_copy(update={"formats": (FormatCost(format="int8", cost=INT8),)}),),
     )
     return parameters, profile
 
@@ -180,7 +183,7 @@ def outcome(title: str) -> Outcome:
     """`title`: a policy, and perhaps an option behind it."""
     parameters, profile = model()
     name, _, option = title.partition(", ")
-    options: dict[str, Any] = dict([option.split("=")]) if option else {}
+    options: dict[str, Any] = dict([option.split("=")]) if option else OPTIONS.get(name, {})
     plan = get(name).plan(Request(parameters, profile, Config(**SIZES, **options)))
     played = play(plan, profile) if plan.tasks else simulate_stock(parameters, profile)
     return Outcome(title, plan, played, profile)

@@ -2,9 +2,8 @@ import re
 
 import pytest
 
-from deft_horovod.config import POLICIES, Config
+from deft_horovod.config import Config
 from deft_horovod.errors import ConfigError
-from deft_horovod.policies import registry
 from tests.places import ROOT
 
 
@@ -171,10 +170,6 @@ def test_the_rank_is_what_the_launcher_says(monkeypatch):
     assert Config.launched_rank({"PATH": "/bin"}) is None
     monkeypatch.setenv("HOROVOD_RANK", "5")
     assert Config.launched_rank() == 5
-
-
-def test_the_policies_are_those_of_the_registry():
-    assert tuple(registry()) == POLICIES
 
 
 def test_the_documentation_names_every_option():

@@ -37,7 +37,8 @@ def first_brief(
         settings, purpose = request.over_config(settings), request.purpose
     if purpose == "profile":
         return Brief(policies.get("stock"), settings, reduction, groups, purpose)
-    if _on_host(optimizer):  # nothing else is rounded, so nothing else has to be watched
+    plain = reduction.compression is stock.Compression.none
+    if plain and _on_host(optimizer):  # nothing else is rounded, nor has to be watched
         settings = with_unasked_accuracy(settings, type(optimizer))
     name = settings.policy
     if name == "auto" and groups.given:

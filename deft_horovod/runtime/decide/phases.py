@@ -20,6 +20,7 @@ from deft_horovod.policies.limits import limits
 from deft_horovod.runtime.job_request import Purpose
 
 _SYNCHRONOUS: Final = "least_stale"
+_ROUNDED: Final = "fewest_bytes"  # worth a try where wire formats are allowed
 _MORE_ROUNDS: Final = 4  # where noise hides which candidate is the fastest
 _LOOKS: Final = 40  # steps whose gradients are judged; the guard wants 20, twice is less noisy
 _CANDIDATES: Final = (BASELINE, "bucket", "priority", _SYNCHRONOUS)
@@ -50,13 +51,15 @@ def planned_phases(
     if purpose == "train" and (not policies.get(policy).measures or config.plan_file):
         return (Phase("settled", policy, late=bool(config.plan_file)),)
     phases = [Phase("profile", STOCK, steps=profiled)]
-    late = limits(policy, config, calm=calm).late
+    allowed = limits(policy, config, calm=calm)
+    late = allowed.late
     wait = config.warmup_steps - steps_done - profiled
     if late and wait > 0 and purpose == "train":
         phases.append(Phase("warmup", _SYNCHRONOUS, steps=wait))
     if purpose == "train" and policy != "auto":
         return (*phases, Phase("settled", policy, late=late))
-    return (*phases, *_trial_phases(_candidates(policy, late), config))
+    candidates = _candidates(policy, late=late, rounded=bool(allowed.formats))
+    return (*phases, *_trial_phases(candidates, config))
 
 
 def _trial_phases(candidates: Iterable[tuple[str, bool]], config: Config) -> tuple[Phase, ...]:
@@ -67,12 +70,13 @@ def _one_round(candidates: Iterable[tuple[str, bool]], config: Config) -> tuple[
     return tuple(Phase("trial", *who, steps=1 + config.trial_steps) for who in candidates)
 
 
-def _candidates(policy: str, late: bool) -> list[tuple[str, bool]]:
-    """Policies, and whether they may be late: what `auto` chooses from, or the baseline and one
-    other."""
+def _candidates(policy: str, *, late: bool, rounded: bool) -> list[tuple[str, bool]]:
+    """Policies, and whether they may be late: what `auto` chooses from, the least harmful first, or
+    the baseline and one other."""
     if policy != "auto":
         return [(BASELINE, False), (policy, late)]
-    candidates = [(name, False) for name in _CANDIDATES]
+    names = (*_CANDIDATES, _ROUNDED) if rounded else _CANDIDATES
+    candidates = [(name, False) for name in names]
     return [*candidates, (_SYNCHRONOUS, True)] if late else candidates
 
 

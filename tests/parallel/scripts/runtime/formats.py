@@ -351,6 +351,33 @@ def case_accuracy_in_one_word() -> None:
             assert 0.0 < cost.decode_us_per_byte < 0.1, cost
 
 
+def case_auto_tries_the_fewest_bytes_where_it_may_round() -> None:
+    model = wide()
+    optimizer = hvd.DistributedOptimizer(
+        sgd(model),
+        model.named_parameters(),
+        config={
+            "accuracy": "equal",
+            "profile_steps": 2,
+            "profile_warmup_steps": 1,
+            "probe_s": 0.1,
+            "trial_steps": 2,
+            "trial_rounds": 1,
+        },
+    )
+    data, formats = Data(), {}
+    while (stats := optimizer.stats())["phase"] != "settled":
+        if stats["phase"] == "trial" and optimizer.plan is not None:
+            formats[stats["running"]] = {bucket.format for bucket in optimizer.plan.buckets}
+        optimizer.zero_grad()
+        loss_of(model, data.next()).backward()
+        optimizer.step()
+    tried = ["stock", "bucket", "priority", "least_stale", "fewest_bytes"]
+    assert list(stats["trials_us"]) == tried, stats
+    assert "int8" in formats["fewest_bytes"], formats
+    assert equal_on_all_ranks(model.parameters())
+
+
 if __name__ == "__main__":
     hvd.init()
     run_cases(cases_in(globals()))

@@ -15,11 +15,12 @@ from deft_horovod.runtime.ranks.reduction import Reduction
 
 PARAMETERS = [torch.nn.Parameter(torch.zeros(2)) for _ in range(3)]
 REDUCTION = Reduction(stock.Average, stock.Compression.none, 1.0, False, None)
+HALVED = Reduction(stock.Average, stock.Compression.fp16, 1.0, False, None)
 ADAMW, LBFGS = torch.optim.AdamW(PARAMETERS), torch.optim.LBFGS(PARAMETERS)
 
 
-def brief(policy, groups=None, optimizer=ADAMW):
-    return first_brief(Config(policy=policy), REDUCTION, Groups.parse(groups), optimizer)
+def brief(policy, groups=None, optimizer=ADAMW, reduction=REDUCTION):
+    return first_brief(Config(policy=policy), reduction, Groups.parse(groups), optimizer)
 
 
 def test_a_policy_is_the_one_asked_for():
@@ -34,6 +35,7 @@ def test_auto_rounds_for_adam_and_the_other_policies_for_nobody():
     assert brief("auto", optimizer=torch.optim.SGD(PARAMETERS)).limits.formats == ()
     elsewhere = [torch.nn.Parameter(torch.zeros(2, device="meta"))]
     assert brief("auto", optimizer=torch.optim.AdamW(elsewhere)).limits.formats == ()
+    assert brief("auto", reduction=HALVED).limits.formats == ()
 
 
 def test_auto_keeps_groups_together():

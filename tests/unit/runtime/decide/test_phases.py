@@ -58,9 +58,9 @@ def test_the_profile_comes_first_and_nothing_is_late_before_the_warm_up_is_over(
     assert all(phase.steps > 0 for phase in phases[:-1])
 
 
-@given(options, st.floats(1, 1e6))
-def test_walking_the_phases_of_auto_tries_every_candidate_as_often(given_options, step_us):
-    config = Config(**given_options)
+@given(options, st.sampled_from([None, "equal", "fast"]), st.floats(1, 1e6))
+def test_walking_the_phases_of_auto_tries_every_candidate_as_often(given_options, word, step_us):
+    config = Config(**given_options, accuracy=word)
     phases = Phases("auto", config)
     seen = {}
     while phases.phase.kind != "settled":
@@ -72,6 +72,7 @@ def test_walking_the_phases_of_auto_tries_every_candidate_as_often(given_options
         phases.end_trial()
         if phases.undecided:
             assert set(phases.trials) == set(seen)
+            assert (("fewest_bytes", False) in seen) == (word is not None)
             assert set(seen.values()) == {config.trial_rounds * config.trial_steps}
             phases.keep(*choose(phases.trials, config.min_gain))
         else:

@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from deft_horovod.config import POLICIES, Config
+from deft_horovod.base.policy_name import POLICIES
+from deft_horovod.config import Config
 from scripts.benchmarks import arms
 
 
