@@ -2,7 +2,8 @@
 
 Arms with a copy of the model each take turns in one job on network namespaces
 (scripts/cluster/cluster.py): without communication, stock Horovod, the same with Compression.fp16,
-`auto` with each accuracy. The learning rate is constant, so nothing of `auto` is late unless
+torch's DistributedDataParallel over Gloo, without and with its fp16 hook, `auto` as it is and with
+other accuracies. The learning rate is constant, so nothing of `auto` is late unless
 accuracy is `fast`. Ratios to stock are taken round by round. Links are as slow as the ratio of
 communication to computing says, for the computing that a first job measures. Writes a page.
 """
@@ -26,7 +27,9 @@ from scripts.benchmarks.real_models.tables import ALONE, Found, cpu_table, table
 from scripts.cluster import cluster, jobs
 from scripts.places import ROOT
 
-ARMS: Final = (ALONE, "stock", "stock + fp16", "auto, exact", "auto, equal", "auto, fast")
+ARMS: Final = (
+    *(ALONE, "stock", "stock + fp16", "DDP", "DDP + fp16", "auto", "auto, exact", "auto, fast"),
+)
 PAGE: Final = ROOT / "docs" / "studies" / "benchmarks" / "real-models.md"
 _COMMAND: Final = "sudo .venv/bin/python -m scripts.benchmarks.real_models.run"
 _LIMIT_S: Final = 1500.0
@@ -105,7 +108,9 @@ def run(options: argparse.Namespace, model: str, folder: Path, **changes: Any) -
     """One job on the cluster that stands."""
     output = folder / "found.json"
     output.unlink(missing_ok=True)
-    given = {**vars(options), "model": model, "output": str(output), "page": "", **changes}
+    meeting = f"{bench.meeting_host(None)}:{bench.PORT}"
+    told = {"model": model, "output": str(output), "page": "", "meeting": meeting}
+    given = {**vars(options), **told, **changes}
     environment = jobs.environment(given, bench.clean_environment())
     words, environment = cluster.job(
         options.hosts, jobs.program("scripts.benchmarks.real_models.run"), environment, calm=False
