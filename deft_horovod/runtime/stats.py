@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from deft_horovod.plan.formats_text import bytes_by_format
+from deft_horovod.preserver.rounding import by_format
 from deft_horovod.runtime.measure.step_clock import StepClock
 from deft_horovod.runtime.reduce.planned import PlannedReducer
 
@@ -31,7 +32,7 @@ def step_stats(clock: StepClock, planned: PlannedReducer | None) -> dict[str, An
         stats["prediction"] = None if expected is None else expected.model_dump()
         stats["buffer_bytes"] = planned.session.buffer_bytes
         stats["rest_bytes"] = planned.rest_bytes
-        errors = planned.rounding_errors()
+        errors = by_format(planned.rounding_errors())
         stats["formats"] = {
             one: {"bytes": whole, "message_bytes": sent, "error": errors.get(one, 0.0)}
             for one, (whole, sent) in bytes_by_format(planned.plan).items()

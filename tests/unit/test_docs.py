@@ -361,7 +361,7 @@ def test_every_statistic_is_documented() -> None:
         ),
         session=SimpleNamespace(buffer_bytes=1),
         sent=lambda: [seen],
-        rounding_errors=dict,
+        rounding_errors=list,
         rest_bytes=0,
         late=False,
     )

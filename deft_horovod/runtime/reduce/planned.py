@@ -7,16 +7,16 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from statistics import fmean
 from typing import Final, NamedTuple, Protocol
 
 import torch
 
-from deft_horovod.base.wire_format import WireFormat
 from deft_horovod.errors import NotSupportedError, explain
 from deft_horovod.peers import stock
 from deft_horovod.plan import Plan
+from deft_horovod.plan.contents import contents
 from deft_horovod.plan.formats import is_encoded, message_bytes
+from deft_horovod.preserver.rounding import RoundingError
 from deft_horovod.profile import LinkCost
 from deft_horovod.profile.link_cost import Sample, fit_link
 from deft_horovod.runtime.extension import native
@@ -208,14 +208,18 @@ class PlannedReducer:
         at_work = (one.rest.nbytes + one.sum_rest.nbytes for one in self._encodings.values())
         return sum(at_work) + self.rests.kept_bytes
 
-    def rounding_errors(self) -> dict[WireFormat, float]:
-        """By format, what rounding left of this rank's latest gradients, relative to them; nothing
-        of formats in which nothing has travelled."""
-        errors: dict[WireFormat, list[float]] = {}
-        for bucket, encoding in self._encodings.items():
-            if encoding.error >= 0.0:
-                errors.setdefault(self.plan.buckets[bucket].format, []).append(encoding.error)
-        return {one: fmean(found) for one, found in errors.items()}
+    def rounding_errors(self) -> list[RoundingError]:
+        """Of this rank, of each bucket that has travelled in a wire format."""
+        plan, members = self.plan, contents(self.plan.slots, self.plan.buckets)
+        return [
+            RoundingError(
+                plan.buckets[bucket].format,
+                tuple(plan.slots[i].name for i in members[bucket] if not plan.slots[i].exact),
+                encoding.error,
+            )
+            for bucket, encoding in self._encodings.items()
+            if encoding.error >= 0.0
+        ]
 
     def look_at_records(self) -> list[native.MessageRecord]:
         """The messages that have arrived since the last look."""

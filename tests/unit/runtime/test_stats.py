@@ -1,3 +1,4 @@
+from deft_horovod.preserver.rounding import RoundingError
 from deft_horovod.runtime.measure.step_clock import StepClock
 from deft_horovod.runtime.stats import step_stats
 from tests.unit.plan.test_formats import plan_of
@@ -31,7 +32,7 @@ class FakePlanned:
         return self.links
 
     def rounding_errors(self):
-        return {"int8": 0.01}
+        return [RoundingError("int8", ("weight",), error) for error in (0.01, 0.2, 0.005)]
 
 
 def test_totals_are_the_sum_of_the_links():

@@ -351,6 +351,17 @@ def case_accuracy_in_one_word() -> None:
             assert 0.0 < cost.decode_us_per_byte < 0.1, cost
 
 
+def case_every_bucket_tells_what_rounding_has_left_of_its_gradients() -> None:
+    model = wide()
+    job = Ledger("int4", model=model, plan=plan_of(model, [Late()] * 6, wire_format="int4"))
+    job.step()
+    slots = job.optimizer.plan.slots
+    errors = job.optimizer._engine.planned.rounding_errors()
+    told = sorted(name for one in errors for name in one.gradients)
+    assert told == sorted(slot.name for slot in slots if not slot.exact)
+    assert all(one.format == "int4" and 0.0 < one.error < 0.5 for one in errors), errors
+
+
 def case_auto_tries_the_fewest_bytes_where_it_may_round() -> None:
     model = wide()
     optimizer = hvd.DistributedOptimizer(

@@ -74,7 +74,7 @@ def test_what_a_plan_before_has_left_travels_with_the_first_gradients(policy):
         for i, member in enumerate(mine.members):
             expected = i + 1 + (extra if i == 1 else 0.0)
             assert torch.equal(member.tensor.grad, torch.full(member.tensor.shape, expected))
-    assert mine.rounding_errors() == {}
+    assert mine.rounding_errors() == []
     mine.close()
     assert rests.to_state()["values"] == {}
 
