@@ -86,7 +86,8 @@ class Config(BaseModel):
         None,
         description="What may be done to gradients so that they arrive in time. exact: nothing, "
         "the bits of Horovod; equal: 16 and 8 bits, with what rounding leaves sent later; fast: "
-        "also 4 bits, or late. Unset: equal for auto with torch's Adam and AdamW; else all bits.",
+        "also 4 bits, or late. Unset: equal for auto with torch's Adam, AdamW and Muon; else all "
+        "bits.",
     )
     exact: str = Field(
         "",
@@ -107,10 +108,7 @@ class Config(BaseModel):
         description="Steps that may travel as one sum. Unset: 4 for deft and covap, else 1.",
     )
     late_share: float = Field(
-        1.0,
-        ge=0.0,
-        le=1.0,
-        description="auto, least_stale: share of the bytes that may be late.",
+        1.0, ge=0.0, le=1.0, description="auto, least_stale: share of the bytes that may be late."
     )
     accuracy_budget: float | None = Field(
         None,

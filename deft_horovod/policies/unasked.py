@@ -8,7 +8,14 @@ from typing import Final
 from deft_horovod.config import Config
 
 # Classes of torch itself: of others, and of what is derived from these, nothing is known.
-_EQUAL: Final = frozenset({"torch.optim.adam.Adam", "torch.optim.adamw.AdamW"})
+_EQUAL: Final = frozenset(
+    {
+        "torch.optim.adam.Adam",
+        "torch.optim.adamw.AdamW",
+        "torch.optim.Muon",
+        "torch.optim._muon.Muon",  # the same, by its file
+    }
+)
 
 
 def with_unasked_accuracy(config: Config, optimizer: type) -> Config:

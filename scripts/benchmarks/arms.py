@@ -68,10 +68,10 @@ def _delayed(title: str, policy: str, second_link: bool = False) -> Kind:
     )
 
 
-def _in_time(accuracy: str) -> Kind:
+def _in_time(accuracy: str, title: str = "", policy: str = "least_stale") -> Kind:
     """In wire formats, nothing late."""
     config = {"accuracy": accuracy, "max_delay": 0, "max_merge": 1}
-    return Kind(f"{accuracy}, no delay", "least_stale", lambda _: config, warm_up_steps=6)
+    return Kind(title or f"{accuracy}, no delay", policy, lambda _: config, warm_up_steps=6)
 
 
 def _rival(policy: str, config: Config = _nothing, ramp_steps: int = 1, steps: int = 4) -> Kind:
@@ -107,6 +107,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         ),
         "equal": _in_time("equal"),
         "fast": _in_time("fast"),
+        "fewest": _in_time("equal", "fewest_bytes", "fewest_bytes"),
         "deft_two": _delayed("deft, two links", "deft", second_link=True),
         "least_stale_two": _delayed("least_stale, two links", "least_stale", second_link=True),
     }

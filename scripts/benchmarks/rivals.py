@@ -21,8 +21,9 @@ EXACT = (
     "dear",
     "dcredit",
 )
-INEXACT = ("covap", "sapipe")
-OURS = ("sync", "least_stale", "deft")
+LATE = ("covap", "sapipe")
+INEXACT = ("stock_fp16", *LATE)  # Horovod's own fp16 is the arm to beat
+OURS = ("sync", "equal", "fewest", "least_stale", "deft")
 # What the DeFT paper compares itself with.
 COMPARED = ("bytescheduler", "usbyte")
 HEAD = (
@@ -32,6 +33,8 @@ HEAD = (
     "best exact rival",
     "least_stale, no delay",
     "best rival of all",
+    "equal, no delay",
+    "fewest_bytes",
     "least_stale",
     "deft",
     *(f"deft over {name}" for name in COMPARED),
@@ -44,7 +47,7 @@ def step_ms(cell: Cell, arm: str) -> float:
 
 def best(cell: Cell, names: Sequence[str]) -> str | None:
     """The fastest of these; None where no published scheduler but stock and DDP took part."""
-    if not {*EXACT[2:], *INEXACT} & {*cell["arms"]}:
+    if not {*EXACT[2:], *LATE} & {*cell["arms"]}:
         return None
     there = [name for name in names if name in cell["arms"]]
     return min(there, key=lambda name: step_ms(cell, name), default=None)
@@ -73,7 +76,7 @@ def rows(cells: Sequence[Cell]) -> list[list[str]]:
         row = [str(cell["hosts"]), cell["profile"], f"{cell['ccr']:g}"]
         row += [f"{exact} {_of_compute(cell, exact)}", _of_compute(cell, "sync")]
         row += [f"{either} {_of_compute(cell, either)}"]
-        row += [_of_compute(cell, "least_stale"), _of_compute(cell, "deft")]
+        row += [_of_compute(cell, name) for name in OURS[1:]]
         found.append([*row, *(_faster(cell, name) for name in COMPARED)])
     return found
 

@@ -11,8 +11,8 @@ class Derived(torch.optim.AdamW):
     pass
 
 
-@pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.AdamW])
-def test_auto_may_round_what_adam_is_given(optimizer):
+@pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.AdamW, torch.optim.Muon])
+def test_auto_may_round_for_classes_that_were_tested(optimizer):
     meant = with_unasked_accuracy(Config(), optimizer)
     assert meant == Config(accuracy="equal")
 
