@@ -55,7 +55,8 @@ def test_links_are_extrapolated_by_the_ring(reproduction: SimpleNamespace) -> No
 def test_arms_are_those_whose_policy_there_is(reproduction: SimpleNamespace) -> None:
     arms, known = reproduction.reproduction.ARMS, reproduction.reproduction.known_arms()
     registered = set(policies.registry())
-    assert {arm.policy for arm in known.values()} == registered - {"auto"}
+    no_paper = {"auto", "fewest_bytes"}  # theirs send float32
+    assert {arm.policy for arm in known.values()} == registered - no_paper
     assert set(arms) - set(known) == {n for n, a in arms.items() if a.policy not in registered}
     assert {arm.kind for arm in arms.values()} == set(reproduction.reproduction.KINDS)
 
