@@ -29,7 +29,7 @@ RIVALS = ("bytescheduler", "dcredit", "dear", "mgwfbp", "p3", "usbyte")
 LATE_RIVALS = ("covap", "sapipe")
 ARMS = [
     *({"policy": policy, "config": {}} for policy in AT_ONCE),
-    *({"policy": policy, "config": QUICK} for policy in (*RIVALS, *LATE_RIVALS)),
+    *({"policy": policy, "config": QUICK} for policy in (*RIVALS, *LATE_RIVALS, "fewest_bytes")),
     *(
         {"policy": policy, "config": config}
         for policy in ("deft", "least_stale")

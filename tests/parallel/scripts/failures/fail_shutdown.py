@@ -13,7 +13,7 @@ from deft_horovod.runtime.extension import native
 from tests.parallel.scripts.reporting import report
 
 THREADS = 4
-BEFORE_S = 0.05
+BEFORE_S = 0.1
 LONG = (
     "x" * 100_000
 )  # a name that Horovod is busy with between looking whether it is over and taking it
