@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
@@ -32,16 +33,22 @@ _OURS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "equal": {"config": {"accuracy": "equal", **_IN_TIME}},
     }
 )
+# Scripts of DDP under `python -m deft_horovod --torchrun`.
+_TAKEN: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {"taken": {"accuracy": "exact"}, "taken_equal": {"accuracy": "equal"}}
+)
 _POWER_SGD = "ddp_powersgd"
 _RANK = 4  # of the matrices that PowerSGD sends
-NAMES = ("alone", "ddp", "ddp_fp16", _POWER_SGD, *_OURS)
+NAMES = ("alone", "ddp", "ddp_fp16", _POWER_SGD, *_OURS, *_TAKEN)
 
 
 def _ddp(model: Any, size_bytes: int, name: str) -> Callable[[], Any]:
-    # Its buckets are of 25 MB, for models that are not scaled.
+    # Its buckets are of 25 MB, for models that are not scaled. Each bucket of PowerSGD's hook
+    # blocks one of Gloo's two threads while it waits for another message: two of them hang.
+    buckets = 0.5 if name == _POWER_SGD else BUCKETS
     wrapped = DistributedDataParallel(
         model,
-        bucket_cap_mb=size_bytes / BUCKETS / 2**20,
+        bucket_cap_mb=size_bytes / buckets / 2**20,
         gradient_as_bucket_view=True,
         init_sync=False,  # all parameters are zero
     )
@@ -54,12 +61,25 @@ def _ddp(model: Any, size_bytes: int, name: str) -> Callable[[], Any]:
     return wrapped
 
 
+def _taken(model: Any, name: str) -> tuple[Any, Any]:
+    """As the script makes them. From then on torch's class is another one, so these are last."""
+    from deft_horovod.config import Config
+    from deft_horovod.distributed.substitute import substitute
+
+    substitute(Config.load({**QUICK_PLAN, **_IN_TIME, **_TAKEN[name]}, "least_stale"))
+    return nn.parallel.DistributedDataParallel(model), DeviceSgd(model.parameters(), lr=1.0)
+
+
 def make(name: str, options: dict[str, Any]) -> Arm:
     from deft_horovod.distributed import DistributedOptimizer
 
     workload = workload_of(options)
     model = SleepingModel(workload, options["compute_ms"] / 1e3, square=name == _POWER_SGD)
-    optimizer: Any = DeviceSgd(model.parameters(), lr=1.0)
+    optimizer: Any
+    if name in _TAKEN:
+        call, optimizer = _taken(model, name)
+        return Arm(name, Kind(name, "least_stale", warm_up_steps=6), model, call, optimizer)
+    optimizer = DeviceSgd(model.parameters(), lr=1.0)
     if name in _OURS:
         given = dict(_OURS[name])
         config = {**QUICK_PLAN, **given.pop("config")}

@@ -31,6 +31,8 @@ _TITLES: Final = {
     "exact": "ours, `exact`",
     "exact_fp16": "ours, fp16",
     "equal": "ours, `equal`",
+    "taken": "its script, `exact`",
+    "taken_equal": "its script, `equal`",
 }
 _HEAD: Final = """\
 # Beside DDP
@@ -40,8 +42,9 @@ Step time over computing time in jobs of torch.distributed over Gloo, without Ho
 Mbit/s, {compute:g} ms of computing in a step. Computing is [emulated](README.md), so the processor
 is free for communication. Nothing is late. DDP has {buckets} buckets, scaled as the models are.
 PowerSGD sends matrices of rank 4, which it makes on the processor: an accelerator would do so on
-its own. What it costs training is not measured here; [wire formats](../formats/results.md) has what
-ours do.
+its own. It has one bucket: over Gloo its hook hangs with more (torch 2.13). What it costs training
+is not measured here; [wire formats](../formats/results.md) has what ours do. "Its script" is one of DDP that runs unchanged under `python -m deft_horovod --torchrun`:
+averages are there when backward ends, as with DDP, so nothing hides behind the next forward.
 
 ```bash
 {command}
