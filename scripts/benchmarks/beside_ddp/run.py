@@ -43,8 +43,9 @@ Mbit/s, {compute:g} ms of computing in a step. Computing is [emulated](README.md
 is free for communication. Nothing is late. DDP has {buckets} buckets, scaled as the models are.
 PowerSGD sends matrices of rank 4, which it makes on the processor: an accelerator would do so on
 its own. It has one bucket: over Gloo its hook hangs with more (torch 2.13). What it costs training
-is not measured here; [wire formats](../formats/results.md) has what ours do. "Its script" is one of DDP that runs unchanged under `python -m deft_horovod --torchrun`:
-averages are there when backward ends, as with DDP, so nothing hides behind the next forward.
+is not measured here; [wire formats](../formats/results.md) has what ours do. "Its script" is one of
+DDP that runs unchanged under `python -m deft_horovod --torchrun`: averages are there when backward
+ends, as with DDP, so nothing hides behind the next forward.
 
 ```bash
 {command}
