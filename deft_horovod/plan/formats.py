@@ -10,12 +10,20 @@ from deft_horovod.plan.contents import bucket_bytes, contents
 from deft_horovod.plan.rules import unit_elements
 
 if TYPE_CHECKING:
-    from deft_horovod.plan.plan import Plan
+    from deft_horovod.plan.plan import Plan, Slot
 
 Range = tuple[int, int]  # where it begins in the bucket, and its elements
 
 # What a second stage costs, as bytes of a link; as in csrc/core/link/encoded/exchange.cpp.
 _STAGE_BYTES: Final = 131_072
+
+
+def may_shrink(wire: str, slots: Sequence[Slot]) -> bool:
+    """Whether encoding these together would save anything worth it: most of their values are not
+    exact."""
+    whole = sum(slot.end - slot.begin for slot in slots)
+    exact = sum(slot.end - slot.begin for slot in slots if slot.exact)
+    return wire == "float32" and 2 * exact < whole
 
 
 def raw_ranges(plan: Plan, members: Sequence[Sequence[int]], bucket: int) -> tuple[Range, ...]:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from deft_horovod.base.wire_format import WireFormat
 from deft_horovod.plan import Plan
 from deft_horovod.plan.contents import contents
+from deft_horovod.plan.formats import may_shrink
 from deft_horovod.policies.base import Request
 from deft_horovod.policies.limits import limits_of
 from deft_horovod.policies.measured import MeasuredPolicy
@@ -52,8 +53,6 @@ def _encoded(plan: Plan, wire_format: WireFormat) -> Plan:
     buckets = list(plan.buckets)
     for index, members in enumerate(contents(plan.slots, plan.buckets)):
         slots = [plan.slots[member] for member in members]
-        whole = sum(slot.end - slot.begin for slot in slots)
-        exact = sum(slot.end - slot.begin for slot in slots if slot.exact)
-        if plan.arenas[buckets[index].arena].wire == "float32" and 2 * exact < whole:
+        if may_shrink(plan.arenas[buckets[index].arena].wire, slots):
             buckets[index] = buckets[index].model_copy(update={"format": wire_format})
     return plan.model_copy(update={"buckets": tuple(buckets), "prediction": None})

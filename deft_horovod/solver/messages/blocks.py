@@ -32,6 +32,7 @@ from typing import Final, NamedTuple
 from deft_horovod.base.parameter import Parameter
 from deft_horovod.base.wire_format import WireFormat
 from deft_horovod.plan import Bucket
+from deft_horovod.plan.formats import may_shrink
 from deft_horovod.plan.rules import ALIGN_BYTES
 from deft_horovod.profile import LinkCost, Profile
 from deft_horovod.solver.messages.layout import Layout, lay_out, slot_bytes
@@ -89,11 +90,9 @@ class Blocking:
         return replace(self, buckets=tuple(buckets))
 
     def may_shrink(self, block: Block) -> bool:
-        """Whether encoding it would save anything worth it: most of its values are not exact."""
+        """Whether encoding it would save anything worth it."""
         slots = [self.layout.slots[index] for index in block.parameters]
-        whole = sum(slot.end - slot.begin for slot in slots)
-        exact = sum(slot.end - slot.begin for slot in slots if slot.exact)
-        return self.layout.arenas[slots[0].arena].wire == "float32" and 2 * exact < whole
+        return may_shrink(self.layout.arenas[slots[0].arena].wire, slots)
 
     def bucket_bytes(self, index: int) -> int:
         bucket = self.buckets[index]
