@@ -11,5 +11,5 @@ pytestmark = pytest.mark.timeout(60)
 
 def test_no_message_is_forgotten() -> None:
     found, _ = run_ranks("failures/fail_shutdown.py", 2, timeout_s=40).require_success().results
-    assert found["sent"] > 20  # hundreds, unless the machine is busy
+    assert found["sent"] > 100
     assert found["lost"] == found["well"] == 0

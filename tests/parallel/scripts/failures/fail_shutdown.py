@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import signal
 import threading
 import time
 
@@ -13,7 +15,7 @@ from deft_horovod.runtime.extension import native
 from tests.parallel.scripts.reporting import report
 
 THREADS = 4
-BEFORE_S = 0.1
+ENOUGH = 100  # messages, however long a busy machine takes for them
 LONG = (
     "x" * 100_000
 )  # a name that Horovod is busy with between looking whether it is over and taking it
@@ -31,10 +33,11 @@ def hand_over(link: native.Link, tickets: list[native.Ticket], thread: int) -> N
 
 
 def main() -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})  # in Horovod's thread, too
     stock.init()
-    stock.allreduce(torch.ones(1), name="test.begin")
+    processes = stock.allgather_object(os.getpid(), name="test.begin")
     if stock.rank() == 1:
-        time.sleep(BEFORE_S)
+        signal.sigwait({signal.SIGUSR1})
         stock.shutdown()
         report({})
         return
@@ -46,6 +49,9 @@ def main() -> None:
     ]
     for thread in threads:
         thread.start()
+    while len(tickets) <= ENOUGH:
+        time.sleep(0.001)
+    os.kill(processes[1], signal.SIGUSR1)
     for thread in threads:
         thread.join()
     until_s = time.monotonic() + PATIENCE_S
