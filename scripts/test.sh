@@ -13,9 +13,9 @@ cores=$(nproc)
 
 # Without an argument these of the rank suites run, of unit what is not marked slow, and of cpp what is
 # built without a sanitizer; browser and gpu run whole.
-killed=tests/parallel/failures/test_killed_peer.py::test_survivors_get_an_internal_error_of_horovod
+killed=tests/parallel/failures/test_killed_peer.py::test_the_survivor_gets_an_internal_error_of_horovod
 declare -A quick=(
-  [parallel]="tests/parallel/runtime/test_links.py tests/parallel/torch/test_functions.py $killed[2-bucket-backward]"
+  [parallel]="tests/parallel/runtime/test_links.py tests/parallel/torch/test_functions.py $killed[bucket-backward]"
   [conformance]="tests/conformance/test_joining.py"
   [faults]="tests/faults/test_fatal.py::test_it_comes_to_a_good_end[killed]"
   [cluster]="tests/cluster/test_cluster.py::test_refusals"
