@@ -20,6 +20,7 @@ from deft_horovod.config import Config
 from deft_horovod.distributed.optimizer import average
 from deft_horovod.errors import NotSupportedError, explain
 from deft_horovod.peers import stock
+from deft_horovod.policies.unasked import in_time_unless_asked
 from deft_horovod.runtime import wrapper
 from deft_horovod.runtime.decide.first_brief import first_brief
 from deft_horovod.runtime.ranks.agreement import Agreement
@@ -79,7 +80,7 @@ class Takeover:
     in the same one."""
 
     def __init__(self, settings: Config) -> None:
-        self._settings = _in_time(settings)
+        self._settings = settings
         self._models: list[weakref.ref[StandIn]] = []
         self._waiting: list[weakref.ref[torch.optim.Optimizer]] = []
         self._inner: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
@@ -188,7 +189,9 @@ class Takeover:
             )
         reduction = average(compressions.pop())
         brief = first_brief(self._settings, reduction, Groups.parse(None), optimizer)
-        brief = replace(brief, gates=False)  # averages are in p.grad when backward() returns
+        # Averages are in p.grad when backward() returns, and nobody calls flush().
+        config = in_time_unless_asked(self._settings, brief.config)
+        brief = replace(brief, gates=False, config=config)
         inner = object.__new__(type(optimizer))
         inner.__dict__.update(optimizer.__dict__)
         inner.__dict__.pop("step", None)
@@ -210,15 +213,6 @@ def around(run: Callable[..., _T], takeover: Takeover) -> Callable[..., _T]:
             return run(*args, **kwargs)
 
     return backward
-
-
-def _in_time(settings: Config) -> Config:
-    """Nobody calls flush() in such a script, and it may read averages after each backward pass. So
-    no update comes late, and all have the bits of DDP, unless something else was asked for."""
-    asked = settings.policy != "auto" or settings.accuracy is not None
-    if asked or settings.max_delay is not None:
-        return settings
-    return settings.model_copy(update={"accuracy": "exact"})
 
 
 def _ids(optimizer: torch.optim.Optimizer) -> set[int]:

@@ -21,9 +21,18 @@ _EQUAL: Final = frozenset(
 def with_unasked_accuracy(config: Config, optimizer: type) -> Config:
     """Options as they are meant for an optimizer of this class. Whoever has asked for anything that
     bears on accuracy is taken at their word."""
-    asked = (config.accuracy, config.max_delay, config.max_merge)
-    if config.policy != "auto" or config.plan_file or any(one is not None for one in asked):
-        return config
-    if f"{optimizer.__module__}.{optimizer.__qualname__}" not in _EQUAL:
+    if _asked(config) or f"{optimizer.__module__}.{optimizer.__qualname__}" not in _EQUAL:
         return config
     return config.model_copy(update={"accuracy": "equal"})
+
+
+def in_time_unless_asked(asked: Config, meant: Config) -> Config:
+    """What is meant by these options where nothing may come late of itself."""
+    return meant if _asked(asked) else meant.model_copy(update={"max_delay": 0, "max_merge": 1})
+
+
+def _asked(config: Config) -> bool:
+    words = (config.accuracy, config.max_delay, config.max_merge)
+    return (
+        config.policy != "auto" or bool(config.plan_file) or any(word is not None for word in words)
+    )

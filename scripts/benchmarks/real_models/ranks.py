@@ -149,4 +149,5 @@ def run(options: Mapping[str, Any]) -> None:
 
 def _told(arm: Arm) -> dict[str, Any]:
     stats = arm.stats()
-    return {key: stats[key] for key in ("running", "formats", "trials_us") if key in stats}
+    told = ("running", "formats", "trials_us", "prediction")
+    return {key: stats[key] for key in told if key in stats}

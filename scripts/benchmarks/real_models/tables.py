@@ -16,13 +16,14 @@ Found = Mapping[str, Mapping[str, Any]]  # by arm
 def table(found: Found) -> list[str]:
     """Times, and the ratios to stock."""
     lines = [
-        "| arm | ms a step | of stock | stock / it | loss | what runs |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| arm | ms a step | of stock | stock / it | predicted | loss | what runs |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     stock = found["stock"]["times_ms"] if "stock" in found else None
     for name, one in found.items():
         times = one["times_ms"]
-        cells = [name, spread(times, ".0f"), "", "", f"{one['loss']:.3f}", running(one["stats"])]
+        cells = [name, spread(times, ".0f"), "", "", predicted(one)]
+        cells += [f"{one['loss']:.3f}", running(one["stats"])]
         if stock is not None:
             cells[2] = spread([t / s for t, s in zip(times, stock, strict=True)], ".2f")
             cells[3] = f"{median(s / t for t, s in zip(times, stock, strict=True)):.2f}"
@@ -47,6 +48,15 @@ def cpu_table(found: Found) -> list[str]:
         cells = [f"{taken[owner]:.0f}" for owner in owners]
         lines.append(f"| {name} | {' | '.join(cells)} | {rest_ms:.0f} |")
     return lines
+
+
+def predicted(one: Mapping[str, Any]) -> str:
+    """The step that the plan was expected to take, and how far that is off."""
+    prediction = one["stats"].get("prediction")
+    if prediction is None:
+        return ""
+    step_ms = 1e-3 * prediction["step_us"]
+    return f"{step_ms:.0f} ({step_ms / median(one['times_ms']) - 1.0:+.0%})"
 
 
 def running(stats: Mapping[str, Any]) -> str:

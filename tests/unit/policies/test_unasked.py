@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from deft_horovod.config import Config
-from deft_horovod.policies.unasked import with_unasked_accuracy
+from deft_horovod.policies.limits import limits
+from deft_horovod.policies.unasked import in_time_unless_asked, with_unasked_accuracy
 
 
 class Derived(torch.optim.AdamW):
@@ -22,7 +23,16 @@ def test_of_other_optimizers_nothing_is_known(optimizer):
     assert with_unasked_accuracy(Config(), optimizer) == Config()
 
 
-@pytest.mark.parametrize(
+@pytest.mark.parametrize("optimizer", [torch.optim.AdamW, torch.optim.SGD])
+@pytest.mark.parametrize("calm", [False, True])
+def test_without_flush_nothing_is_late(optimizer, calm):
+    meant = with_unasked_accuracy(Config(), optimizer)
+    kept = limits("auto", in_time_unless_asked(Config(), meant), calm=calm)
+    assert (kept.max_delay, kept.max_merge) == (0, 1)
+    assert kept.formats == limits("auto", meant).formats
+
+
+ASKED = pytest.mark.parametrize(
     "asked",
     [
         *({"accuracy": word} for word in ("exact", "equal", "fast")),
@@ -32,6 +42,10 @@ def test_of_other_optimizers_nothing_is_known(optimizer):
         {"plan_file": "plan.json"},
     ],
 )
+
+
+@ASKED
 def test_what_was_asked_for_stays(asked):
     config = Config.model_validate(asked)
-    assert with_unasked_accuracy(config, torch.optim.AdamW) == config
+    meant = with_unasked_accuracy(config, torch.optim.AdamW)
+    assert in_time_unless_asked(config, meant) == meant == config

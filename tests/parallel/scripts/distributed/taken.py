@@ -27,7 +27,7 @@ from tests.parallel.scripts.distributed.beside_ddp import (
 )
 from tests.parallel.scripts.distributed.job import run_in_job
 
-substitute(Config.load(None))  # the policy is one of the environment
+substitute(Config.load({"accuracy": "exact"}))
 Ours: Final[Any] = torch.nn.parallel.DistributedDataParallel
 
 Script = Callable[[Any, Any], Any]  # a way to train, given a way to make DDP; the trained model
@@ -332,6 +332,23 @@ def with_options(**options: Any) -> Any:
     """The same again, with other options: the models that it makes are its own."""
     substitute(Config.load(options))
     return torch.nn.parallel.DistributedDataParallel
+
+
+def case_unasked() -> None:
+    """What is rounded without a word is rounded here, too, and nothing is late."""
+    quick = {"profile_warmup_steps": 1, "profile_steps": 2, "trial_steps": 2, "trial_rounds": 1}
+    for make in (adamw, momentum):
+        module = with_options(**quick, warmup_steps=0)(model())
+        optimizer = make(module)
+        for step in range(2 * STEPS):
+            loss_of(module, step).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        stats = optimizer.stats()
+        tried = {name.partition(",")[0] for name in stats["trials_us"]}
+        assert ("fewest_bytes" in tried) == (make is adamw), stats
+        assert all(one.delay == 0 for one in optimizer.plan.generations)
+        require_equal_on_all_ranks(module)
 
 
 def case_formats_and_late_updates() -> None:

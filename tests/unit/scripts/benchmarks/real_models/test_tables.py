@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import Any
 
 import pytest
@@ -21,13 +22,21 @@ def measured(ms: float) -> dict[str, dict[str, Any]]:
 def test_each_arm_is_compared_with_stock_round_by_round() -> None:
     rows = table(measured(10.0))
     assert len(rows) == 2 + len(ARMS)
-    assert rows[3] == "| stock | 40 (20 .. 60) | 1.00 (1.00 .. 1.00) | 1.00 | 2.500 |  |"
-    assert rows[4] == "| stock + fp16 | 80 (40 .. 120) | 2.00 (2.00 .. 2.00) | 0.50 | 2.500 |  |"
+    assert rows[3] == "| stock | 40 (20 .. 60) | 1.00 (1.00 .. 1.00) | 1.00 |  | 2.500 |  |"
+    assert rows[4] == "| stock + fp16 | 80 (40 .. 120) | 2.00 (2.00 .. 2.00) | 0.50 |  | 2.500 |  |"
 
 
 def test_without_stock_there_is_nothing_to_compare_with() -> None:
     found = {name: one for name, one in measured(10.0).items() if name != "stock"}
-    assert "| alone | 20 (10 .. 30) |  |  | 2.500 |  |" in table(found)
+    assert "| alone | 20 (10 .. 30) |  |  |  | 2.500 |  |" in table(found)
+
+
+def test_what_was_predicted_is_compared_with_what_was_measured() -> None:
+    found = measured(10.0)
+    found["auto"]["stats"] = {"prediction": {"step_us": 700_000.0}}
+    row = next(row for row in table(found) if row.startswith("| auto |"))
+    assert median(found["auto"]["times_ms"]) == 640.0
+    assert "| 700 (+9%) |" in row
 
 
 def test_cpu_time_is_told_by_owner_and_what_is_left_of_the_step() -> None:
