@@ -15,7 +15,9 @@ from typing import Any
 BUCKETS = 8
 PIECES = 10
 PIECES_IN_FLIGHT = 2
-DELAYED = {"max_delay": 1, "max_merge": 4}
+# Correction is steps of the optimizer, and updates cost nothing here (docs/studies/benchmarks).
+UNCORRECTED = {"correction": "none"}
+DELAYED = {"max_delay": 1, "max_merge": 4, **UNCORRECTED}
 # Short runs: the profile is taken in few steps, and nothing is put off for the sake of training.
 QUICK_PLAN = {"profile_warmup_steps": 1, "profile_steps": 3, "warmup_steps": 0, "deadline_s": 60.0}
 SETTLED_STEPS = 1  # without a new plan
@@ -94,7 +96,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "dear": _rival("dear"),
         "dcredit": _rival("dcredit"),
         "covap": _rival("covap", lambda _: {"max_merge": 4}, *_PERIODS),
-        "sapipe": _rival("sapipe", lambda _: {"max_delay": 1}, *_PERIODS),
+        "sapipe": _rival("sapipe", lambda _: {"max_delay": 1, **UNCORRECTED}, *_PERIODS),
         "bucket": Kind("bucket", "bucket", _bucket),
         "priority": Kind("priority", "priority", _priority, warm_up_steps=6),
         "deft": _delayed("deft", "deft"),
