@@ -44,7 +44,8 @@ as slow as the ratio of communication to computing (CCR) says. Times are the med
 rounds of {steps} steps (smallest .. largest); arms take turns, ratios are taken round by round. The
 loss is that of held-out samples after about the same number of steps (arms settle at different
 times): no study of accuracy, but what is broken would show. `gpt` is our own, the others are
-architectures of the package transformers with random weights.
+architectures of the package transformers with random weights. What is predicted is the step of the
+plan that runs, for a profile that was taken beside it; behind it, how far that is off.
 
 CPU time is that of rank 0: who started the threads that took it, in user mode, and what all of them
 took in the kernel. What sends for a rank shares the core on which it computes.
