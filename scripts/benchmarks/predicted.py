@@ -24,6 +24,7 @@ from deft_horovod import policies
 from deft_horovod.base.parameter import Parameter
 from deft_horovod.config import Config
 from deft_horovod.policies import Request
+from deft_horovod.policies.limits import FORMATS
 from deft_horovod.profile import HOROVOD_LINK, LinkCost, LinkProfile, Profile
 from deft_horovod.simulate.outlook import step_us
 from deft_horovod.simulate.stock import simulate_stock
@@ -106,6 +107,8 @@ def predicted_ms(arm: str, cell: Cell, link: LinkProfile) -> float | None:
     if kind.policy is None or kind.second_link:
         return None
     config = Config.model_validate(dict(kind.config(cell["gradient_bytes"])))
+    if FORMATS.get(config.accuracy) and not link.formats:
+        return None
     plan = policies.get(kind.policy).plan(Request(parameters, profile, config))
     return step_us(plan, profile) / 1e3
 

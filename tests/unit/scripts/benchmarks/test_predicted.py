@@ -64,6 +64,14 @@ def test_what_the_jobs_measured_of_the_link_counts_more() -> None:
     assert link.scatter_cost is None
 
 
+def test_what_formats_cost_is_not_guessed() -> None:
+    cell = cells()[0]
+    link = predicted.link_of([cell], cell["hosts"])
+    assert predicted.predicted_ms("sync", cell, link) is not None
+    assert predicted.predicted_ms("equal", cell, link) is None
+    assert predicted.predicted_ms("fewest", cell, link) is None
+
+
 def test_a_model_is_profiled_as_it_computes() -> None:
     cell = next(c for c in cells() if c["profile"] == "gpt2")
     parameters, profile = predicted.profile_of(cell, predicted.link_of([cell], cell["hosts"]))
