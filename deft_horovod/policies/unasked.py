@@ -21,18 +21,21 @@ _EQUAL: Final = frozenset(
 def with_unasked_accuracy(config: Config, optimizer: type) -> Config:
     """Options as they are meant for an optimizer of this class. Whoever has asked for anything that
     bears on accuracy is taken at their word."""
-    if _asked(config) or f"{optimizer.__module__}.{optimizer.__qualname__}" not in _EQUAL:
+    asked = _asked(config, config.accuracy, config.max_delay, config.max_merge)
+    if asked or f"{optimizer.__module__}.{optimizer.__qualname__}" not in _EQUAL:
         return config
     return config.model_copy(update={"accuracy": "equal"})
 
 
 def in_time_unless_asked(asked: Config, meant: Config) -> Config:
-    """What is meant by these options where nothing may come late of itself."""
-    return meant if _asked(asked) else meant.model_copy(update={"max_delay": 0, "max_merge": 1})
+    """What is meant by these options where nothing may come late of itself. That steps may travel
+    as one sum says nothing about it."""
+    if _asked(asked, asked.accuracy, asked.max_delay):
+        return meant
+    return meant.model_copy(update={"max_delay": 0})
 
 
-def _asked(config: Config) -> bool:
-    words = (config.accuracy, config.max_delay, config.max_merge)
-    return (
-        config.policy != "auto" or bool(config.plan_file) or any(word is not None for word in words)
-    )
+def _asked(config: Config, *words: object) -> bool:
+    """Whether any of these words was said, or `auto` has no say."""
+    decided = config.policy != "auto" or bool(config.plan_file)
+    return decided or any(word is not None for word in words)

@@ -90,3 +90,4 @@ def test_between_more_ranks_nobody_hangs(policy: str, where: str) -> None:
         said = survivor["said"]
         assert said is not None or ended_by_gloo, survivor["output"]
         assert said is None or said["type"] == "HorovodInternalError", said
+        assert said is None or said["message"], said

@@ -32,19 +32,25 @@ def test_without_flush_nothing_is_late(optimizer, calm):
     assert kept.formats == limits("auto", meant).formats
 
 
-ASKED = pytest.mark.parametrize(
+@pytest.mark.parametrize("max_merge", [1, 2])
+@pytest.mark.parametrize("calm", [False, True])
+def test_sums_do_not_make_it_late(max_merge, calm):
+    asked = Config(max_merge=max_merge)
+    meant = with_unasked_accuracy(asked, torch.optim.AdamW)
+    assert meant == asked
+    kept = limits("auto", in_time_unless_asked(asked, meant), calm=calm)
+    assert (kept.max_delay, kept.max_merge) == (0, max_merge)
+
+
+@pytest.mark.parametrize(
     "asked",
     [
         *({"accuracy": word} for word in ("exact", "equal", "fast")),
         *({"policy": policy} for policy in ("least_stale", "deft", "bucket", "stock")),
         {"max_delay": 0},
-        {"max_merge": 1},
         {"plan_file": "plan.json"},
     ],
 )
-
-
-@ASKED
 def test_what_was_asked_for_stays(asked):
     config = Config.model_validate(asked)
     meant = with_unasked_accuracy(config, torch.optim.AdamW)
