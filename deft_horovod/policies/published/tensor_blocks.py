@@ -88,7 +88,8 @@ class Blocks:
             return min(left_bytes, self.block_bytes)
         if time_us > self.beta_us_per_byte * left_bytes:
             return None
-        count = math.ceil(time_us / (self.beta_us_per_byte * self.block_bytes))
+        # The quotient of the smallest times is 0.
+        count = max(1, math.ceil(time_us / (self.beta_us_per_byte * self.block_bytes)))
         return min(left_bytes, count * self.block_bytes)
 
     def leftovers(self, left_bytes: Sequence[int], free_us: float) -> list[Sending]:

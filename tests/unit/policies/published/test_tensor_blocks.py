@@ -2,7 +2,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from deft_horovod import policies
@@ -54,6 +54,7 @@ def test_as_many_blocks_are_needed_as_fill_the_time():
     st.integers(0, 1 << 30),
     st.sampled_from([0.0, 1e-6, 1e-3, 1.0]),
 )
+@example(5e-324, 1, 0, 1.0)
 def test_one_block_fewer_would_not_fill_the_time(time_us, left, block_bytes, beta):
     blocks = Blocks.of(block_bytes, LinkCost(alpha_us=1.0, beta_us_per_byte=beta))
     needed = blocks.needed_bytes(time_us, left)
