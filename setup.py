@@ -32,7 +32,7 @@ from scripts.extension.precompiled import before_ninja  # noqa: E402
 from scripts.horovod.source import ISOLATION_VARIABLES, SourceError, ensure_source  # noqa: E402
 
 HOROVOD_VERSION = "0.28.1"
-TORCH_MINIMUM = (2, 11)
+TORCH_MINIMUM = (2, 4)
 BUILD_COMMANDS = {"bdist_wheel", "build", "build_ext", "develop", "editable_wheel", "install"}
 CHECK_COMMANDS = BUILD_COMMANDS | {"dist_info"}
 NVTX_SYMBOL = "_ZN7horovod6common11NvtxOpRange15nvtx_ops_handleE"
@@ -98,10 +98,10 @@ def check_environment() -> None:
     if torch_version is None:
         stop(
             f"torch is not installed for {sys.executable}.",
-            f"Run: pip install 'torch>=2.11'. {isolation}",
+            f"Run: pip install 'torch>=2.4'. {isolation}",
         )
     if tuple(int(part) for part in torch_version.split(".")[:2]) < TORCH_MINIMUM:
-        stop(f"torch is {torch_version}; expected 2.11 or newer.", "Run: pip install 'torch>=2.11'")
+        stop(f"torch is {torch_version}; expected 2.4 or newer.", "Run: pip install 'torch>=2.4'")
     horovod_version = installed_version("horovod")
     if horovod_version is None:
         print(

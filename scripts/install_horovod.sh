@@ -6,12 +6,13 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 usage() {
   cat <<'TEXT'
-usage: install_horovod.sh [--python PY] [--mpi] [--gpu nccl|staged|none|auto] [--sdist PATH] [--force]
+usage: install_horovod.sh [--python PY] [--mpi] [--gpu nccl|staged|none|auto] [--sdist PATH] [--tree FOLDER] [--force]
   --python PY   the Python to install for (default: the active virtual environment, else .venv here)
   --mpi         build with MPI beside Gloo
   --gpu HOW     nccl: NCCL for CUDA tensors; staged: through host memory and Gloo; none: CPU only;
                 auto (default): nccl if torch has CUDA and nvcc is there, else none
   --sdist PATH  horovod-0.28.1.tar.gz, for machines without network
+  --tree FOLDER a checkout of Horovod with its submodules, such as of its main branch, to build instead
   --force       build and install again
 Environment: XDG_CACHE_HOME (wheels and source), HOROVOD_BUILD_CUDA_CC_LIST (e.g. "80,90"), CUDA_HOME.
 TEXT

@@ -7,11 +7,23 @@
 // Tensors as arguments. torch/extension.h would bring all of torch's C++ interface into each file.
 #include <torch/csrc/utils/pybind.h>
 
+#include <memory>
+#include <utility>
+
 namespace deft {
 
-// Of classes whose destructors wait for threads: these may need the GIL to let go of what they
-// hold, and Python destroys with the GIL in hand. Torch destroys its process groups this way.
-using DestroyedWithoutGil = pybind11::release_gil_before_calling_cpp_dtor;
+// Of a link for Python: what owns it destroys it without the GIL, as it waits for threads then, and
+// these may need the GIL to let go of what they hold. (pybind11 has a tag for it, but not that of
+// torch 2.4. T must not be shared from this: Python would take that owner.)
+template <class T>
+std::shared_ptr<T> destroyed_without_gil(std::shared_ptr<T> owned) {
+  T* const raw = owned.get();
+  return {raw, [owned = std::move(owned)](T*) mutable {
+            if (PyGILState_Check() == 0) return owned.reset();
+            const pybind11::gil_scoped_release without;
+            owned.reset();
+          }};
+}
 
 void bind_abi_fact(const pybind11::module_& module);
 void bind_plan(const pybind11::module_& module);

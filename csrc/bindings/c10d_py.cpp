@@ -25,15 +25,14 @@ std::shared_ptr<C10dLink> make_c10d_link(c10d::Backend& group, std::string path,
   options.postscale = postscale;
   // Shared with Python's object: torch keeps these in a holder of its own, not an intrusive_ptr.
   auto shared = c10::intrusive_ptr<c10d::Backend>::reclaim_copy(&group);
-  return std::make_shared<C10dLink>(std::move(shared), std::move(options));
+  return destroyed_without_gil(std::make_shared<C10dLink>(std::move(shared), std::move(options)));
 }
 
 }  // namespace
 
 void bind_c10d(const py::module_& module) {
   py::class_<C10dLink, Link, std::shared_ptr<C10dLink>>(
-      module, "C10dLink", "Messages through a process group of torch.distributed.",
-      DestroyedWithoutGil())
+      module, "C10dLink", "Messages through a process group of torch.distributed.")
       .def(py::init(&make_c10d_link), py::arg("group"), py::arg("path"), py::arg("ranks"),
            py::arg("average") = true, py::arg("prescale") = 1.0, py::arg("postscale") = 1.0)
       .def(

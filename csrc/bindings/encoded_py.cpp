@@ -67,14 +67,13 @@ void bind_encoded(py::module_& module) {
       .def_property_readonly("error", &Encoding::error)
       .def_property_readonly("sum_rest_begin", &Encoding::sum_rest_begin);
   py::class_<EncodedLink, Link, std::shared_ptr<EncodedLink>>(
-      module, "EncodedLink", "A link that carries some all-reduces in a wire format.",
-      DestroyedWithoutGil())
+      module, "EncodedLink", "A link that carries some all-reduces in a wire format.")
       .def(py::init([](std::shared_ptr<Link> inner, std::int32_t size, std::int32_t rank,
                        double factor, Encodings encodings, std::string roll_call) {
-             return std::make_shared<EncodedLink>(
+             return destroyed_without_gil(std::make_shared<EncodedLink>(
                  std::move(inner),
                  EncodedLinkOptions{size, rank, static_cast<float>(factor), std::move(roll_call)},
-                 std::move(encodings));
+                 std::move(encodings)));
            }),
            py::arg("inner"), py::arg("size"), py::arg("rank"), py::arg("factor"),
            py::arg("encodings"), py::arg("roll_call") = "");

@@ -20,7 +20,8 @@ std::shared_ptr<OrderedLink> make_horovod_link(std::int32_t process_set_id, bool
   options.reduction = average ? Reduction::kAverage : Reduction::kSum;
   options.prescale = prescale;
   options.postscale = postscale;
-  return std::make_shared<OrderedLink>(std::make_shared<HorovodLink>(options, torch_allocator()));
+  return destroyed_without_gil(
+      std::make_shared<OrderedLink>(std::make_shared<HorovodLink>(options, torch_allocator())));
 }
 
 }  // namespace
@@ -29,8 +30,8 @@ void bind_horovod(py::module_& module) {
   module.def("abi_facts", &abi_facts, py::arg("horovod_version"), py::arg("torch_version"));
   // Without the GIL: Horovod may hold the lock that this takes while it waits for the GIL.
   module.def("horovod_has_ended", &horovod_has_ended, py::call_guard<py::gil_scoped_release>());
-  py::class_<OrderedLink, Link, std::shared_ptr<OrderedLink>>(
-      module, "HorovodLink", "Messages through Horovod's queue.", DestroyedWithoutGil())
+  py::class_<OrderedLink, Link, std::shared_ptr<OrderedLink>>(module, "HorovodLink",
+                                                              "Messages through Horovod's queue.")
       .def(py::init(&make_horovod_link), py::arg("process_set_id") = 0, py::arg("average") = true,
            py::arg("prescale") = 1.0, py::arg("postscale") = 1.0);
 }

@@ -115,7 +115,7 @@ void bind_waits(SessionClass& session) {
 
 void bind_session(py::module_& module) {
   bind_shards(module);
-  SessionClass session(module, "Session", "A plan on real tensors.", DestroyedWithoutGil());
+  SessionClass session(module, "Session", "A plan on real tensors.");
   bind_steps(session);
   bind_waits(session);
 }

@@ -11,11 +11,10 @@ namespace deft {
 
 void bind_staged(const py::module_& module) {
   py::class_<StagedLink, Link, std::shared_ptr<StagedLink>>(
-      module, "StagedLink", "A device's messages by way of pinned host memory.",
-      DestroyedWithoutGil())
+      module, "StagedLink", "A device's messages by way of pinned host memory.")
       .def(py::init([](std::shared_ptr<Link> inner, std::int32_t device) {
-             return std::make_shared<StagedLink>(std::move(inner),
-                                                 std::make_shared<CudaCopier>(device));
+             return destroyed_without_gil(std::make_shared<StagedLink>(
+                 std::move(inner), std::make_shared<CudaCopier>(device)));
            }),
            py::arg("inner"), py::arg("device"));
 }

@@ -16,6 +16,7 @@
 #include "torch/memory/memory.h"
 #include "torch/memory/multi_pack.h"
 #include "torch/memory/pack.h"
+#include "torch/native_stream.h"
 
 namespace deft {
 
@@ -40,7 +41,7 @@ void join_stream(const Held& held) {
 // A graph that is replayed runs no hooks, and writes gradients to where they were.
 void refuse_capture(const Held& held) {
   if (!held.stream.has_value()) return;
-  const int capturing = deft_cuda_stream_capturing(held.stream->native_handle());
+  const int capturing = deft_cuda_stream_capturing(native_stream(*held.stream));
   TORCH_CHECK(capturing <= 0,
               "a backward pass is being captured into a CUDA graph: replaying it would bring "
               "deft_horovod no gradients. Capture forward alone, or use policy='stock' and "

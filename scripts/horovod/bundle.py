@@ -80,7 +80,7 @@ def make(options: argparse.Namespace) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for stale in (path for pattern in OURS for path in folder.glob(pattern)):
         stale.unlink()
-    request = make_request(options.gpu, options.mpi)
+    request = make_request(options.gpu, options.mpi, options.tree)
     wheels = [add_horovod(request, options.sdist, folder)]
     print("wheel: packing deft_horovod", flush=True)
     wheels.append(add_package(folder))

@@ -15,3 +15,9 @@ def add_build_options(parser: argparse.ArgumentParser) -> None:
         help="how CUDA tensors travel; auto: nccl if torch has CUDA and nvcc is there, else none",
     )
     parser.add_argument("--sdist", type=Path, help="Horovod's sdist, for machines without network")
+    parser.add_argument(
+        "--tree",
+        type=Path,
+        help="a checkout of Horovod with its submodules, such as of its main branch, to build "
+        "instead of the published source",
+    )

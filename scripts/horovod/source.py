@@ -41,11 +41,14 @@ def source_folder(version: str) -> Path:
 
 
 def digest(path: Path) -> str:
-    """sha256 of a file; of a folder over the names and the contents of all that is in it."""
+    """sha256 of a file; of a folder over the names and the contents of all that is in it, but for
+    what git keeps there."""
     if not path.is_dir():
         return hashlib.sha256(path.read_bytes()).hexdigest()
     whole = hashlib.sha256()
     for entry in sorted(path.rglob("*")):
+        if ".git" in entry.relative_to(path).parts:
+            continue
         if entry.is_symlink():
             kind, content = "link", os.fsencode(entry.readlink())
         elif entry.is_dir():

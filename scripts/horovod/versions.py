@@ -2,6 +2,8 @@
 a copy of this tree and an environment of its own, in build/versions.
 
     .venv/bin/python -m scripts.horovod.versions --python 3.12 --torch 2.13.0
+    .venv/bin/python -m scripts.horovod.versions --python 3.11 --torch 2.13.0 \\
+        --tree ~/horovod --called "main, 2626dc8"
 
 It keeps what it finds in docs/studies/versions/versions.json, and makes the page of that.
 """
@@ -15,7 +17,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -38,6 +40,7 @@ TESTS: Final = (
     "tests/parallel/patterns/test_special.py",
     "tests/parallel/distributed/test_beside_ddp.py",
 )
+RELEASE: Final = "0.28.1"  # of Horovod
 _TOOLS: Final = ("hypothesis", "pytest", "pytest-timeout", "pytest-xdist", "setuptools", "wheel")
 _SAID_LINES: Final = 20
 _HEAD: Final = """\
@@ -62,7 +65,7 @@ class Tried:
 
     python: str
     torch: str
-    horovod: str = "0.28.1"
+    horovod: str = RELEASE
     problem: str = ""
     passed: int = 0
     failed: int = 0
@@ -107,15 +110,17 @@ def _name(word: str) -> str:
     return Path(word).name if word.startswith("/") else word
 
 
-def build(tree: Path, base: str, torch: str) -> Path:
-    """Everything but the tests; returns the Python of the environment."""
+def build(tree: Path, base: str, torch: str, horovod: Path | None) -> Path:
+    """Everything but the tests; returns the Python of the environment. `horovod`: a checkout of it;
+    none: its release."""
     copy_tree(ROOT, tree, files_of(ROOT))
     python = tree / ".venv" / "bin" / "python"
     if not python.exists():
         run([base, "-m", "venv", str(tree / ".venv")], tree)
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     run([*pip, f"torch=={torch}"], tree)
-    run(["scripts/install_horovod.sh", "--python", str(python), "--gpu", "none"], tree)
+    source = ["--tree", str(horovod)] if horovod else []
+    run(["scripts/install_horovod.sh", "--python", str(python), "--gpu", "none", *source], tree)
     run([*pip, *_TOOLS], tree)
     run([*pip, "--no-build-isolation", "--editable", "."], tree, DEFT_FORCE_CPU="1")
     return python
@@ -139,14 +144,16 @@ def test(python: Path, tree: Path) -> tuple[int, int, int]:
     return found.passed, found.failed, found.skipped
 
 
-def tried(python: str, torch: str) -> Tried:
-    tree = TREES / f"python{python}-torch{torch}"
+def tried(asked: Tried, horovod: Path | None) -> Tried:
+    """These versions, with what became of them. `horovod`: as for :func:`build`."""
+    tree = TREES / f"python{asked.python}-torch{asked.torch}"
     try:
-        passed, failed, skipped = test(build(tree, interpreter(python), torch), tree)
+        python = build(tree, interpreter(asked.python), asked.torch, horovod)
+        passed, failed, skipped = test(python, tree)
     except StepError as error:
         print(error, file=sys.stderr)
-        return Tried(python, torch, problem=str(error).splitlines()[0].rstrip(":"))
-    return Tried(python, torch, passed=passed, failed=failed, skipped=skipped)
+        return replace(asked, problem=str(error).splitlines()[0].rstrip(":"))
+    return replace(asked, passed=passed, failed=failed, skipped=skipped)
 
 
 def kept() -> list[Tried]:
@@ -180,10 +187,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--python", action="append", default=[], help="such as 3.12")
     parser.add_argument("--torch", action="append", default=[], help="such as 2.13.0")
+    parser.add_argument("--tree", type=Path, help="a checkout of Horovod instead of its release")
+    parser.add_argument("--called", help="what the row calls that checkout")
     options = parser.parse_args(arguments)
+    if bool(options.tree) != bool(options.called):
+        parser.error("--tree and --called go together")
+    horovod = options.called or RELEASE
     for python in options.python:
         for torch in options.torch:
-            keep(tried(python, torch))
+            keep(tried(Tried(python, torch, horovod), options.tree))
     PAGE.write_text(page(), encoding="utf-8")
     return 0
 

@@ -1,7 +1,7 @@
 """Builds and installs Horovod for the Python that runs this file; install_horovod.sh calls it.
 
-The published sdist does not compile with today's torch, so a patched copy of it is built. The wheel
-is kept in the cache folder, with its sha256, under a key of everything that decides what is in it.
+An edited copy of its source is built, see edits.py. The wheel is kept in the cache folder, with its
+sha256, under a key of everything that decides what is in it.
 """
 
 from __future__ import annotations
@@ -22,54 +22,22 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from scripts.horovod.edits import Edit, EditError, edit, edits_for
 from scripts.horovod.options import add_build_options
-from scripts.horovod.source import SourceError, cache_folder, ensure_source, is_intact, write_record
+from scripts.horovod.source import (
+    SourceError,
+    cache_folder,
+    digest,
+    ensure_source,
+    is_intact,
+    write_record,
+)
 
 HOROVOD_VERSION = "0.28.1"
 RUNTIME_PACKAGES = ("cloudpickle", "psutil", "pyyaml", "packaging", "cffi")
 RECORD_FILE = "_deft_build.py"
 ARCH_FEATURES = ("f16c", "avx", "fma")
 MEMORY_PER_JOB_BYTES = 1_500_000_000
-
-# (file, text, replacement, number of places). The C++ standard is what torch >= 2.1 needs;
-# run-time images carry libcuda.so.1 only; distutils left Python 3.12; debug information makes the
-# library 30 times larger.
-EDITS = (
-    ("CMakeLists.txt", "set(CMAKE_CXX_STANDARD 14)", "set(CMAKE_CXX_STANDARD 17)", 1),
-    (
-        "CMakeLists.txt",
-        "project(horovod CXX)\n",
-        (
-            'project(horovod CXX)\nstring(REPLACE "-g" "" CMAKE_CXX_FLAGS_RELWITHDEBINFO '
-            '"${CMAKE_CXX_FLAGS_RELWITHDEBINFO}")\n'
-        ),
-        1,
-    ),
-    (
-        "horovod/torch/CMakeLists.txt",
-        "set(CMAKE_CXX_STANDARD 14)",
-        "set(CMAKE_CXX_STANDARD 17)",
-        1,
-    ),
-    (
-        "horovod/torch/CMakeLists.txt",
-        "from distutils.sysconfig import get_python_inc; print(get_python_inc())",
-        "import sysconfig; print(sysconfig.get_paths()['include'])",
-        1,
-    ),
-    ("horovod/torch/cuda_util.cc", 'dlopen("libcuda.so",', 'dlopen("libcuda.so.1",', 1),
-)
-# With a CUDA torch Horovod turns CUDA on by itself, and links CUDA's libraries, which a machine
-# without the toolkit does not have; this is how to say no.
-EDITS_WITHOUT_GPU = (
-    (
-        "horovod/torch/CMakeLists.txt",
-        "elseif (Pytorch_CUDA AND NOT HAVE_CUDA)",
-        "elseif (FALSE)",
-        1,
-    ),
-    ("cmake/Modules/FindPytorch.cmake", "if (Pytorch_CUDA OR Pytorch_ROCM)", "if (FALSE)", 1),
-)
 
 
 class BuildError(RuntimeError):
@@ -84,15 +52,23 @@ class Request:
     cuda_home: str
     arch_flags: str
     cuda_architectures: str
+    tree: Path | None = None  # a checkout of Horovod; none: the published source
+    tree_sha256: str = ""
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        return edits_for(self.torch_version, self.gpu != "none")
 
     def key(self) -> str:
-        edits = hashlib.sha256(repr((EDITS, EDITS_WITHOUT_GPU)).encode()).hexdigest()[:8]
+        edits = hashlib.sha256(repr(self.edits).encode()).hexdigest()[:8]
         python = f"cp{sys.version_info.major}{sys.version_info.minor}"
         words = [HOROVOD_VERSION, f"gpu={self.gpu}", f"mpi={int(self.mpi)}"]
         words += [f"torch={self.torch_version}", python, sysconfig.get_platform()]
         words += [self.arch_flags.replace(" ", "") or "noarch", f"edits={edits}"]
         if self.gpu != "none":
             words.append(f"sm={self.cuda_architectures or 'all'}")
+        if self.tree:
+            words.append(f"tree={self.tree_sha256[:16]}")
         return ";".join(words)
 
     def wheel_folder(self) -> Path:
@@ -100,7 +76,8 @@ class Request:
 
     def in_words(self) -> str:
         gpu = {"nccl": "CUDA with NCCL", "staged": "CUDA staged through Gloo", "none": "CPU"}
-        return f"{gpu[self.gpu]}, Gloo{', MPI' if self.mpi else ''}, torch {self.torch_version}"
+        mpi, tree = ", MPI" if self.mpi else "", ", from a checkout" if self.tree else ""
+        return f"{gpu[self.gpu]}, Gloo{mpi}, torch {self.torch_version}{tree}"
 
 
 def package_folder(name: str) -> Path | None:
@@ -166,7 +143,11 @@ def arch_flags() -> str:
     return " ".join(f"-m{feature}" for feature in ARCH_FEATURES if feature in cpu)
 
 
-def make_request(gpu: str, mpi: bool) -> Request:
+def make_request(gpu: str, mpi: bool, tree: Path | None = None) -> Request:
+    if tree is not None and not (tree / "horovod" / "torch" / "CMakeLists.txt").is_file():
+        raise BuildError(
+            f"{tree} is no checkout of Horovod: there is no horovod/torch/CMakeLists.txt."
+        )
     torch_version, cuda = torch_versions()
     cuda_home = find_cuda_home()
     return Request(
@@ -176,6 +157,8 @@ def make_request(gpu: str, mpi: bool) -> Request:
         cuda_home=cuda_home,
         arch_flags=arch_flags(),
         cuda_architectures=os.environ.get("HOROVOD_BUILD_CUDA_CC_LIST", ""),
+        tree=tree,
+        tree_sha256=digest(tree) if tree else "",
     )
 
 
@@ -228,18 +211,12 @@ def foreign_mismatch(request: Request) -> str | None:
     return None
 
 
-def copy_patched(source: Path, target: Path, request: Request) -> None:
-    shutil.copytree(source, target, symlinks=True)
-    edits = [*EDITS, *EDITS_WITHOUT_GPU] if request.gpu == "none" else list(EDITS)
-    for name, text, replacement, places in edits:
-        path = target / name
-        content = path.read_text(encoding="utf-8")
-        if content.count(text) != places:
-            raise BuildError(
-                f"{path}: expected {places} time(s) {text!r}, found {content.count(text)}; this is "
-                f"not the source of Horovod {HOROVOD_VERSION}. Delete {source} and try again."
-            )
-        path.write_text(content.replace(text, replacement), encoding="utf-8")
+def copy_edited(source: Path, target: Path, request: Request) -> None:
+    shutil.copytree(source, target, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+    try:
+        edit(target, request.edits)
+    except EditError as error:
+        raise BuildError(f"{error} Its source is {source}.") from None
     record = f'"""How this Horovod was built."""\n\nKEY = {request.key()!r}\n'
     (target / "horovod" / RECORD_FILE).write_text(record, encoding="utf-8")
 
@@ -307,7 +284,7 @@ def build_wheel(request: Request, sdist: Path | None) -> Path:
     problems = missing_tools(request.mpi)
     if problems:
         raise BuildError("Horovod cannot be built here:\n  " + "\n  ".join(problems))
-    source = ensure_source(HOROVOD_VERSION, sdist)
+    source = request.tree or ensure_source(HOROVOD_VERSION, sdist)
     folder = request.wheel_folder()
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "build.log"
@@ -318,7 +295,7 @@ def build_wheel(request: Request, sdist: Path | None) -> Path:
     )
     with tempfile.TemporaryDirectory(prefix="deft-horovod-build-") as temporary:
         work = Path(temporary)
-        copy_patched(source, work / "tree", request)
+        copy_edited(source, work / "tree", request)
         command = [sys.executable, "-m", "pip", "wheel", ".", "--no-build-isolation", "--no-deps"]
         command += ["--use-pep517", "--no-cache-dir", "--verbose", "-w", str(work / "out")]
         with log.open("w", encoding="utf-8") as output:
@@ -386,7 +363,7 @@ def main() -> int:
     parser.add_argument("--force", action="store_true", help="build and install again")
     options = parser.parse_args()
     try:
-        install(make_request(options.gpu, options.mpi), options.sdist, options.force)
+        install(make_request(options.gpu, options.mpi, options.tree), options.sdist, options.force)
     except (BuildError, SourceError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

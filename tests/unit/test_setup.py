@@ -53,12 +53,12 @@ class TestSetupMessages:
     def test_no_torch(self, tmp_path: Path) -> None:
         message = self.build(tmp_path)
         assert "torch is not installed" in message
-        assert "pip install 'torch>=2.11'" in message
+        assert "pip install 'torch>=2.4'" in message
         assert "--no-build-isolation" in message
 
     def test_old_torch(self, tmp_path: Path) -> None:
-        distribution(tmp_path, "torch", "2.10.1+cpu")
-        assert "torch is 2.10.1+cpu; expected 2.11 or newer" in self.build(tmp_path)
+        distribution(tmp_path, "torch", "2.3.1+cpu")
+        assert "torch is 2.3.1+cpu; expected 2.4 or newer" in self.build(tmp_path)
 
     def test_no_horovod(self, tmp_path: Path) -> None:
         """Then it is built without, so a compiler is what it lacks."""

@@ -7,6 +7,7 @@
 
 #include "cuda/event.h"
 #include "torch/links/cuda_result.h"
+#include "torch/native_stream.h"
 
 namespace deft {
 
@@ -23,7 +24,7 @@ DeviceSignal::~DeviceSignal() { deft_cuda_event_destroy(event_); }
 void DeviceSignal::record() {
   const c10::impl::VirtualGuardImpl guard(device_.type());
   check_cuda(
-      deft_cuda_event_record(device_.index(), event_, guard.getStream(device_).native_handle()),
+      deft_cuda_event_record(device_.index(), event_, native_stream(guard.getStream(device_))),
       "record an event");
 }
 

@@ -8,6 +8,7 @@
 
 #include "cuda/dtype.h"
 #include "cuda/event.h"
+#include "torch/native_stream.h"
 
 namespace deft {
 
@@ -41,7 +42,7 @@ bool same_runs(const at::Tensor& a, const at::Tensor& b) {
 }
 
 void* current_stream(const at::Device& device) {
-  return c10::impl::VirtualGuardImpl(device.type()).getStream(device).native_handle();
+  return native_stream(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
 }
 
 void check_launch(int code, const char* what) {

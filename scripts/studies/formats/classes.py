@@ -77,7 +77,7 @@ def decisions(
             larger_non_inferior=sum(one.non_inferior for one in larger),
             worse=sum(one.worse for one in mine.values()),
             too_much=sum(map(_is_too_much, mine.values())),
-            to_come=sum(CLASSES[setting.optimizer] == name for setting in to_come),
+            to_come=sum(CLASSES[s.optimizer] == name and s.task not in REPLACED for s in to_come),
         )
     return decided
 

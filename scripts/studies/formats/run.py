@@ -121,6 +121,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--optimizer", action="append", help="train runs of these only; all are reported"
     )
+    parser.add_argument("--task", action="append", help="train runs of these only, too")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--folder", type=Path, default=FINISHED, help="of finished runs")
     parser.add_argument("--report", type=Path, default=REPORT, help="folder of page and data")
@@ -172,7 +173,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def done(stage: str, runs: Sequence[Run]) -> Losses:
         if options.stage == stage:
-            wanted = [r for r in runs if r.optimizer in (options.optimizer or (r.optimizer,))]
+            wanted = [
+                run
+                for run in runs
+                if run.optimizer in (options.optimizer or (run.optimizer,))
+                and run.task in (options.task or (run.task,))
+            ]
             finish(wanted, options.folder, options.processes)
             keep(finished(runs, options.folder), file(stage))
         return kept(file(stage))

@@ -54,7 +54,7 @@ def test_a_horovod_that_cannot_be_had_is_an_error_without_traceback(
     assert capsys.readouterr().err == "error: gpu nccl, mpi False\n"
 
 
-def refuse(gpu: str, mpi: bool) -> None:
+def refuse(gpu: str, mpi: bool, _: Path | None) -> None:
     raise bundle.BuildError(f"gpu {gpu}, mpi {mpi}")
 
 

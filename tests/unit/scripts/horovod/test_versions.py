@@ -39,8 +39,20 @@ def test_a_step_that_fails_says_its_last_lines(tmp_path):
 
 
 def test_a_python_that_is_not_there_is_a_problem_of_the_row(files):
-    one = versions.tried("2.0", "2.13.0")
+    one = versions.tried(Tried("2.0", "2.13.0"), None)
     assert (one.problem, one.passed) == ("there is no python2.0", 0)
+
+
+def test_a_checkout_of_horovod_needs_a_name(files, capsys):
+    with pytest.raises(SystemExit):
+        versions.main(["--tree", str(files)])
+    assert "--tree and --called go together" in capsys.readouterr().err
+
+
+def test_a_checkout_has_a_row_of_its_own(files):
+    for horovod in (versions.RELEASE, "main, 2626dc8"):
+        versions.keep(Tried("3.12", "2.13.0", horovod, passed=1))
+    assert versions.page().count("1 passed") == 2
 
 
 def test_the_tests_that_it_runs_exist():

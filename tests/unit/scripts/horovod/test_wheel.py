@@ -73,9 +73,29 @@ def test_every_missing_tool_is_named_with_its_package(
 def test_an_edit_that_does_not_apply_stops_the_build(wheel: ModuleType, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     (tree / "horovod").mkdir(parents=True)
-    (tree / "CMakeLists.txt").write_text("set(CMAKE_CXX_STANDARD 20)\n")
-    with pytest.raises(wheel.BuildError, match="found 0; this is not the source"):
-        wheel.copy_patched(tree, tmp_path / "copy", request(wheel))
+    (tree / "CMakeLists.txt").write_text("project(other)\n")
+    with pytest.raises(wheel.BuildError, match=f"not the source of Horovod.*{tree}"):
+        wheel.copy_edited(tree, tmp_path / "copy", request(wheel))
+
+
+class TestCheckout:
+    def test_other_contents_make_another_key(self, wheel: ModuleType, tmp_path: Path) -> None:
+        lists = tmp_path / "horovod" / "torch" / "CMakeLists.txt"
+        lists.parent.mkdir(parents=True)
+        lists.write_text("one")
+        (tmp_path / ".git").mkdir()
+        keys = [wheel.make_request("none", False, tmp_path).key()]
+        (tmp_path / ".git" / "index").write_text("of git's own")
+        keys.append(wheel.make_request("none", False, tmp_path).key())
+        lists.write_text("another")
+        keys.append(wheel.make_request("none", False, tmp_path).key())
+        keys.append(wheel.make_request("none", False).key())
+        assert keys[0] == keys[1]
+        assert len(set(keys)) == 3
+
+    def test_another_folder_is_refused(self, wheel: ModuleType, tmp_path: Path) -> None:
+        with pytest.raises(wheel.BuildError, match="no checkout of Horovod"):
+            wheel.make_request("none", False, tmp_path)
 
 
 def test_stray_switches_do_not_reach_the_build(

@@ -1,0 +1,81 @@
+"""What is changed in Horovod's source before it is built: the published one does not compile with
+today's torch. Fits version 0.28.1 and the main branch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_TORCH_WITH_CPP20: Final = (2, 14)  # whose headers do not compile as C++17
+
+
+class EditError(RuntimeError):
+    """The source is not one that the edits fit."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Every place of a file that this regular expression matches becomes this text."""
+
+    file: str
+    pattern: str
+    text: str
+
+
+# Run-time images carry libcuda.so.1 only; distutils left Python 3.12; debug information makes the
+# library 30 times larger.
+_ALWAYS: Final = (
+    Edit(
+        "CMakeLists.txt",
+        r"project\(horovod CXX\)\n",
+        'project(horovod CXX)\nstring(REPLACE "-g" "" CMAKE_CXX_FLAGS_RELWITHDEBINFO '
+        '"${CMAKE_CXX_FLAGS_RELWITHDEBINFO}")\n',
+    ),
+    Edit(
+        "horovod/torch/CMakeLists.txt",
+        r"from distutils\.sysconfig import get_python_inc; print\(get_python_inc\(\)\)",
+        "import sysconfig; print(sysconfig.get_paths()['include'])",
+    ),
+    Edit("horovod/torch/cuda_util.cc", r'dlopen\("libcuda\.so",', 'dlopen("libcuda.so.1",'),
+)
+# With a CUDA torch Horovod turns CUDA on by itself, and links CUDA's libraries, which a machine
+# without the toolkit does not have; this is how to say no.
+_WITHOUT_GPU: Final = (
+    Edit(
+        "horovod/torch/CMakeLists.txt",
+        r"elseif \(Pytorch_CUDA AND NOT HAVE_CUDA\)",
+        "elseif (FALSE)",
+    ),
+    Edit(
+        "cmake/Modules/FindPytorch.cmake",
+        r"if \(Pytorch_CUDA OR Pytorch_ROCM\)",
+        "if (FALSE)",
+    ),
+)
+
+
+def edits_for(torch_version: str, gpu: bool) -> tuple[Edit, ...]:
+    numbers = tuple(int(part) for part in torch_version.split(".")[:2])
+    standard = 20 if numbers >= _TORCH_WITH_CPP20 else 17
+    of_standard = (
+        Edit(file, r"set\(CMAKE_CXX_STANDARD \d+\)", f"set(CMAKE_CXX_STANDARD {standard})")
+        for file in ("CMakeLists.txt", "horovod/torch/CMakeLists.txt")
+    )
+    return (*of_standard, *_ALWAYS, *(() if gpu else _WITHOUT_GPU))
+
+
+def edit(tree: Path, edits: Sequence[Edit]) -> None:
+    """Each in a tree of sources; raises if one finds no place."""
+    for one in edits:
+        path = tree / one.file
+        content = path.read_text(encoding="utf-8")
+        edited, places = re.subn(one.pattern, lambda _, text=one.text: text, content)
+        if not places:
+            raise EditError(
+                f"{path}: found nothing that matches {one.pattern!r}, expected at least one place; "
+                "this is not the source of Horovod 0.28.1 or of its main branch."
+            )
+        path.write_text(edited, encoding="utf-8")
