@@ -28,7 +28,7 @@ from setuptools import setup
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))
 
-from scripts.extension.precompiled import before_ninja  # noqa: E402
+from scripts.extension.together import together  # noqa: E402
 from scripts.horovod.source import ISOLATION_VARIABLES, SourceError, ensure_source  # noqa: E402
 
 HOROVOD_VERSION = "0.28.1"
@@ -266,7 +266,7 @@ def mpi_includes(build: HorovodBuild) -> list[str]:
 
 
 def relative(paths: list[Path]) -> list[str]:
-    return [str(path.relative_to(ROOT)) for path in paths]
+    return [os.path.relpath(path, ROOT) for path in paths]
 
 
 def listed_sources(folder: str) -> list[Path]:
@@ -278,12 +278,16 @@ def listed_sources(folder: str) -> list[Path]:
     return [below / line for line in lines if line and line[0] != "#"]
 
 
-def host_sources(*, with_horovod: bool) -> list[str]:
-    listed = [*listed_sources("core"), *listed_sources("wire")]
-    folders = ("horovod", "torch", "bindings") if with_horovod else ("torch", "bindings")
-    found = (p for name in folders for p in sorted((ROOT / "csrc" / name).rglob("*.cpp")))
+def host_sources(build_temp: Path, *, with_horovod: bool) -> list[str]:
     other = "horovod_stub.cpp" if with_horovod else "horovod_py.cpp"
-    return relative([*listed, *(path for path in found if path.name != other)])
+
+    def found(folder: str) -> list[Path]:
+        sources = sorted((ROOT / "csrc" / folder).rglob("*.cpp"))
+        return [path for path in sources if path.name != other]
+
+    rooms = [together(found(name), build_temp / f"{name}.cpp") for name in ("bindings", "torch")]
+    alone = [*listed_sources("core"), *listed_sources("wire")]
+    return relative([*rooms, *(found("horovod") if with_horovod else ()), *alone])
 
 
 def horovod_headers() -> Path:
@@ -312,15 +316,17 @@ def make_extension(build_temp: Path) -> Any:
     flags = ["-O3", "-g0", "-Wall", "-Wextra", "-Wno-ignored-qualifiers", "-fvisibility=hidden"]
     flags.append("-std=c++20")  # torch 2.11 would compile it as C++17
     flags.append("-ffp-contract=off")  # csrc/wire: ranks on other processors must get the same bits
-    flags += ["-Werror"] if os.environ.get("DEFT_WERROR") == "1" else []
+    if os.environ.get("DEFT_WERROR") == "1":
+        # GCC 12 is wrong about sums of strings, and clang does not know that warning.
+        flags += ["-Werror", "-Wno-error=restrict", "-Wno-unknown-warning-option"]
     # -isystem of a folder overrides torch's -I of it: no warnings from headers of others.
     flags += [word for folder in system for word in ("-isystem", folder)]
     versions = [("DEFT_HOROVOD_VERSION", HOROVOD_VERSION), ("DEFT_TORCH_VERSION", torch_version)]
     macros = build.macros() if build is not None else []
     return CppExtension(
         "deft_horovod._C",
-        host_sources(with_horovod=build is not None) + cuda["sources"],
-        include_dirs=[str(build_temp / "precompiled"), str(ROOT / "csrc")],
+        host_sources(build_temp, with_horovod=build is not None) + cuda["sources"],
+        include_dirs=[str(ROOT / "csrc")],
         define_macros=macros + [(name, f'"{value}"') for name, value in versions],
         extra_compile_args={"cxx": flags},
         extra_objects=cuda["objects"],
@@ -357,8 +363,7 @@ def extension_arguments() -> dict[str, Any]:
 
         def build_extensions(self) -> None:
             try:
-                with before_ninja(cpp_extension, ROOT / "csrc", build_temp / "precompiled"):
-                    super().build_extensions()
+                super().build_extensions()
             except RuntimeError as error:
                 stop(f"{error}.", "The compiler's own messages stand above.")
 

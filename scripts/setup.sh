@@ -13,7 +13,7 @@ python="$venv/bin/python"
 with_package=1
 with_tools=1
 # Seconds of each step, measured on two cores; what is left to do is scaled by what was done.
-declare -A usual_s=([torch]=40 [horovod]=165 [packages]=40 [extension]=110)
+declare -A usual_s=([torch]=30 [horovod]=90 [packages]=15 [extension]=55)
 
 case "${1:-}" in
   "") ;;

@@ -1,5 +1,5 @@
 // One function per binding file; module.cpp calls them all. Every file of this room includes this
-// first: setup.py precompiles it.
+// first, and setup.py compiles them together.
 #pragma once
 
 #include "torch/libtorch.h"

@@ -1,5 +1,5 @@
-// Every file of this room includes this first: setup.py precompiles it, because reading torch's
-// headers takes most of a file's time.
+// Every file of this room includes this first, and setup.py compiles them together, because reading
+// torch's headers takes most of a file's time.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -18,7 +18,7 @@ from torch import nn
 from deft_horovod.peers import stock
 from deft_horovod.runtime.correct.guesses import GUESSES, Arrived, Guess
 from deft_horovod.runtime.correct.lookahead import Lookahead
-from deft_horovod.runtime.measure.module_hook import ModuleHook
+from deft_horovod.runtime.measure.module_hook import ModuleHook, after_saving, before_loading
 from deft_horovod.runtime.reduce.gates import Hook
 from deft_horovod.runtime.reduce.loss_scale import LossScales
 from deft_horovod.runtime.reduce.planned import PlannedReducer
@@ -81,8 +81,8 @@ class Correction:
         for root in roots:
             self._handles += [
                 root.register_forward_pre_hook(Hook(self._before_forward)),
-                root.register_state_dict_post_hook(ModuleHook(self._lookahead.correct)),
-                root.register_load_state_dict_pre_hook(Hook(self.lift)),
+                after_saving(root, ModuleHook(self._lookahead.correct)),
+                before_loading(root, Hook(self.lift)),
             ]
 
     # --- at a boundary -----------------------------------------------------------------------

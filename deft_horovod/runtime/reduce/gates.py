@@ -23,6 +23,7 @@ from torch.utils.hooks import RemovableHandle
 
 from deft_horovod.peers import stock
 from deft_horovod.runtime.extension import native
+from deft_horovod.runtime.measure.module_hook import before_loading
 from deft_horovod.runtime.reduce.plain_torch import plain_torch
 from deft_horovod.runtime.reduce.planned import PlannedReducer
 from deft_horovod.runtime.reduce.updates import (
@@ -111,7 +112,7 @@ class Gates:
             before = root.register_forward_pre_hook(self._hook(self._enter), prepend=True)
             after = root.register_forward_hook(self._hook(self._after_forward), always_call=True)
             saving = root.register_state_dict_pre_hook(self._hook(self.open_all))
-            loading = root.register_load_state_dict_pre_hook(self._hook(self._before_loading))
+            loading = before_loading(root, self._hook(self._before_loading))
             self._handles += [before, after, saving, loading]
 
     def _hook(self, act: Callable[[], None]) -> Hook:

@@ -119,7 +119,7 @@ def loss_of(model: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torch
     outputs = model(inputs)
     if targets.dtype == torch.int64:
         return F.cross_entropy(outputs, targets)
-    return F.mse_loss(outputs, targets)
+    return F.mse_loss(outputs.to(targets.dtype), targets)  # torch 2.4 has none for bfloat16
 
 
 def digest(tensors: Iterable[torch.Tensor]) -> str:

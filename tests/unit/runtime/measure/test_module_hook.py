@@ -1,10 +1,11 @@
 import copy
 import pickle
 
+import pytest
 import torch
 from torch import nn
 
-from deft_horovod.runtime.measure.module_hook import ModuleHook
+from deft_horovod.runtime.measure.module_hook import ModuleHook, after_saving, before_loading
 
 
 class Counter:
@@ -34,3 +35,31 @@ def test_copies_do_nothing():
         assert torch.equal(other(torch.ones(1, 2)), model(torch.ones(1, 2)))
     assert len(counter.seen) == 4
     assert {module for _, module in counter.seen} == {model}
+
+
+class Old(nn.Linear):
+    """As modules of torch 2.4 are, which lack the public names."""
+
+    @property
+    def register_load_state_dict_pre_hook(self):
+        raise AttributeError
+
+    @property
+    def register_state_dict_post_hook(self):
+        raise AttributeError
+
+
+@pytest.mark.parametrize("kind", [nn.Linear, Old])
+def test_state_dicts_have_hooks_with_any_torch(kind):
+    model, seen = kind(2, 2), []
+    handles = [
+        before_loading(model, ModuleHook(lambda *_: seen.append("loading"))),
+        after_saving(model, ModuleHook(lambda module, state, prefix, *_: seen.append(prefix))),
+    ]
+    model.state_dict(prefix="a.")
+    model.load_state_dict(model.state_dict())
+    assert seen == ["a.", "", "loading"]
+    for handle in handles:
+        handle.remove()
+    model.load_state_dict(model.state_dict())
+    assert len(seen) == 3

@@ -14,6 +14,7 @@ def tree(tmp_path):
         "CMakeLists.txt": "project(horovod CXX)\n" + STANDARD.format(14),
         "horovod/torch/CMakeLists.txt": (
             "elseif (Pytorch_CUDA AND NOT HAVE_CUDA)\n"
+            'set(CMAKE_CXX_FLAGS "${Pytorch_COMPILE_FLAGS} ${CMAKE_CXX_FLAGS}")\n'
             "from distutils.sysconfig import get_python_inc; print(get_python_inc())\n"
             + STANDARD.format(17)  # of main
             + STANDARD.format(14)
@@ -38,7 +39,7 @@ def test_the_standard_is_that_of_torch(tree, torch, standard):
 
 def test_backslashes_of_a_text_stay(tmp_path):
     (tmp_path / "a").write_text("one")
-    edit(tmp_path, [Edit("a", "o(n)e", r"\1 \n")])
+    edit(tmp_path, [Edit("a", "o.e", r"\1 \n")])
     assert (tmp_path / "a").read_text() == r"\1 \n"
 
 
@@ -47,6 +48,14 @@ def test_cuda_is_looked_for_where_it_is_wanted(tree, gpu):
     edit(tree, edits_for("2.13.0", gpu))
     found = (tree / "cmake/Modules/FindPytorch.cmake").read_text()
     assert found == ("if (Pytorch_CUDA OR Pytorch_ROCM)" if gpu else "if (FALSE)")
+
+
+def test_files_are_compiled_together_where_that_was_tried(tree):
+    lists = tree / "horovod/torch/CMakeLists.txt"
+    edit(tree, edits_for("2.13.0", gpu=True))
+    assert "CMAKE_UNITY_BUILD" not in lists.read_text()
+    edit(tree, [one for one in edits_for("2.13.0", gpu=False) if "UNITY" in one.text])
+    assert "CMAKE_UNITY_BUILD ON" in lists.read_text()
 
 
 @pytest.mark.parametrize("name", ["CMakeLists.txt", "horovod/torch/cuda_util.cc"])
