@@ -228,6 +228,14 @@ def job(path: Path, given: dict[str, Any], horovod: dict[str, str]) -> Job:
     return Job(path, {**given, "output": str(path.resolve())}, horovod)
 
 
+def grid_variables(share: float | None, cycle_ms: float, size_bytes: float) -> dict[str, str]:
+    """What Horovod is told; `size_bytes`: of the model."""
+    variables = {"HOROVOD_CYCLE_TIME": f"{cycle_ms:g}"}
+    if share is not None:
+        variables["HOROVOD_FUSION_THRESHOLD"] = str(int(size_bytes * share))
+    return variables
+
+
 def grid(stem: Path, point: dict[str, Any]) -> Iterator[Job]:
     """Stock Horovod with other settings; each needs a job of its own."""
     size_bytes = workloads.gradient_bytes(
@@ -236,9 +244,7 @@ def grid(stem: Path, point: dict[str, Any]) -> Iterator[Job]:
     limits = {"run": 0, "seconds": GRID_SECONDS, "rounds": 3, "arms": ["stock"], "config": {}}
     for share, cycle_ms in GRID:
         settings = {"fusion_share": share, "cycle_ms": cycle_ms}
-        variables = {"HOROVOD_CYCLE_TIME": f"{cycle_ms:g}"}
-        if share is not None:
-            variables["HOROVOD_FUSION_THRESHOLD"] = str(int(size_bytes * share))
+        variables = grid_variables(share, cycle_ms, size_bytes)
         name = f"{stem.name}-fusion{share or 'default'}-cycle{cycle_ms:g}.json"
         yield job(stem.with_name(name), {**point, **limits, **settings}, variables)
 

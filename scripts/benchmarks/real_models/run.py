@@ -5,7 +5,8 @@ Arms with a copy of the model each take turns in one job on network namespaces
 torch's DistributedDataParallel over Gloo, without and with its fp16 hook, `auto` as it is and with
 other accuracies. The learning rate is constant, so nothing of `auto` is late unless
 accuracy is `fast`. Ratios to stock are taken round by round. Links are as slow as the ratio of
-communication to computing says, for the computing that a first job measures. Writes a page.
+communication to computing says, for the computing that a first job measures. With --tune, further
+jobs run stock Horovod with other settings of its own. Writes a page.
 """
 
 from __future__ import annotations
@@ -15,15 +16,23 @@ import json
 import shlex
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from types import MappingProxyType
 from typing import Any, Final
 
 from scripts.benchmarks import cluster as bench
 from scripts.benchmarks.real_models.models import MODELS
-from scripts.benchmarks.real_models.tables import ALONE, Found, cpu_table, table
+from scripts.benchmarks.real_models.tables import (
+    ALONE,
+    Found,
+    cpu_table,
+    table,
+    tuning_table,
+)
+from scripts.benchmarks.report import setting_text
 from scripts.cluster import cluster, jobs
 from scripts.places import ROOT
 
@@ -86,6 +95,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--steps", type=int, default=4, help="of a turn")
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=[*ARMS])
+    parser.add_argument("--tune", action="store_true", help="also stock with other settings")
     parser.add_argument("--page", type=Path, default=PAGE)
     return parser.parse_args(arguments)
 
@@ -105,14 +115,20 @@ def slowest(of_ranks: Sequence[Found]) -> dict[str, dict[str, Any]]:
     }
 
 
-def run(options: argparse.Namespace, model: str, folder: Path, **changes: Any) -> Found:
-    """One job on the cluster that stands."""
+def run(
+    options: argparse.Namespace,
+    model: str,
+    folder: Path,
+    variables: Mapping[str, str] = MappingProxyType({}),
+    **changes: Any,
+) -> Found:
+    """One job on the cluster that stands. `variables`: settings of Horovod."""
     output = folder / "found.json"
     output.unlink(missing_ok=True)
     meeting = f"{bench.meeting_host(None)}:{bench.PORT}"
     told = {"model": model, "output": str(output), "page": "", "meeting": meeting}
     given = {**vars(options), **told, **changes}
-    environment = jobs.environment(given, bench.clean_environment())
+    environment = {**jobs.environment(given, bench.clean_environment()), **variables}
     words, environment = cluster.job(
         options.hosts, jobs.program("scripts.benchmarks.real_models.run"), environment, calm=False
     )
@@ -139,6 +155,16 @@ def cells(options: argparse.Namespace, model: str, folder: Path) -> list[Cell]:
     ]
 
 
+def tuned(options: argparse.Namespace, model: str, folder: Path, size_bytes: float) -> list[str]:
+    """Stock Horovod with each setting of the grid, beside computing alone in the same job."""
+    found = {}
+    for share, cycle_ms in ((None, 1.0), *bench.GRID):
+        title = setting_text({"fusion_share": share, "cycle_ms": cycle_ms})
+        variables = bench.grid_variables(share, cycle_ms, size_bytes)
+        found[title] = run(options, model, folder, variables, arms=[ALONE, "stock"])
+    return tuning_table(found)
+
+
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
     jobs.exit_on_sigterm()
@@ -150,7 +176,10 @@ def main(arguments: list[str]) -> int:
                 for cell in cells(options, model, Path(kept)):
                     with cluster.standing(options.hosts, cell.rate_mbit):
                         found = run(options, model, Path(kept))
-                    shown = [f"\n## {cell.title}\n", *table(found), "", *cpu_table(found)]
+                        shown = [f"\n## {cell.title}\n", *table(found), "", *cpu_table(found)]
+                        if options.tune:
+                            size_bytes = next(iter(found.values()))["bytes"]
+                            shown += ["", *tuned(options, model, Path(kept), size_bytes)]
                     print(*shown, sep="\n", flush=True)
                     lines += shown
     except (bench.BenchError, cluster.ClusterError) as error:

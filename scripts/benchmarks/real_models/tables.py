@@ -50,6 +50,16 @@ def cpu_table(found: Found) -> list[str]:
     return lines
 
 
+def tuning_table(found: Mapping[str, Found]) -> list[str]:
+    """By setting: what stock Horovod takes, and of computing alone in the same job."""
+    lines = ["| stock Horovod with | ms a step | of computing alone |", "| --- | --- | --- |"]
+    for title, arms in found.items():
+        times, alone = arms["stock"]["times_ms"], arms[ALONE]["times_ms"]
+        ratios = [t / a for t, a in zip(times, alone, strict=True)]
+        lines.append(f"| {title} | {spread(times, '.0f')} | {spread(ratios, '.2f')} |")
+    return lines
+
+
 def predicted(one: Mapping[str, Any]) -> str:
     """The step that the plan was expected to take, and how far that is off."""
     prediction = one["stats"].get("prediction")

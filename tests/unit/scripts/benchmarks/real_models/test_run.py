@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from scripts.benchmarks.real_models import run as bench
-from scripts.benchmarks.real_models.run import ARMS, Cell, cells, parse, slowest
+from scripts.benchmarks.real_models.run import ARMS, Cell, cells, parse, slowest, tuned
 
 
 def test_a_turn_takes_as_long_as_on_its_slowest_rank() -> None:
@@ -46,3 +46,23 @@ def test_a_title_says_the_ratio_where_there_is_one() -> None:
 def test_all_arms_run_unless_some_are_named() -> None:
     assert parse([]).arms == [*ARMS]
     assert parse(["--arms", "alone", "stock"]).arms == ["alone", "stock"]
+
+
+def test_stock_is_tuned_by_jobs_with_settings_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told: list[dict[str, str]] = []
+
+    def measured(*given: Any, **changes: Any) -> dict[str, Any]:
+        assert changes["arms"] == ["alone", "stock"]
+        told.append(given[3])
+        return {"alone": {"times_ms": [10.0]}, "stock": {"times_ms": [10.0 * len(told)]}}
+
+    monkeypatch.setattr(bench, "run", measured)
+    rows = tuned(parse(["--tune"]), "gpt", tmp_path, 8e6)
+    assert told[:2] == [
+        {"HOROVOD_CYCLE_TIME": "1"},
+        {"HOROVOD_CYCLE_TIME": "1", "HOROVOD_FUSION_THRESHOLD": "1000000"},
+    ]
+    assert len(rows) == 2 + len(told)
+    assert rows[3].endswith("| 20 (20 .. 20) | 2.00 (2.00 .. 2.00) |")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scripts.benchmarks.real_models.run import ARMS
-from scripts.benchmarks.real_models.tables import cpu_table, running, table
+from scripts.benchmarks.real_models.tables import cpu_table, running, table, tuning_table
 
 
 def measured(ms: float) -> dict[str, dict[str, Any]]:
@@ -72,3 +72,9 @@ def test_cpu_time_is_told_by_owner_and_what_is_left_of_the_step() -> None:
 )
 def test_what_runs_is_told_with_its_formats(stats: dict[str, Any], text: str) -> None:
     assert running(stats) == text
+
+
+def test_settings_of_stock_are_told_by_what_computing_takes_in_the_same_job() -> None:
+    rows = tuning_table({"cycle: 1 ms": measured(10.0), "cycle: 5 ms": measured(20.0)})
+    assert rows[2] == "| cycle: 1 ms | 40 (20 .. 60) | 2.00 (2.00 .. 2.00) |"
+    assert rows[3] == "| cycle: 5 ms | 80 (40 .. 120) | 2.00 (2.00 .. 2.00) |"
