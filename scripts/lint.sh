@@ -72,52 +72,19 @@ tidy_unless_passed() {
 
 # Of what the file depends on.
 tidy_key() {
-  local source=$1 headers
-  mapfile -t headers < <(awk -v object="/${source%.cpp}.o:" '
+  local source=$1 used
+  mapfile -t used < <(awk -v object="/${source%.cpp}.o:" '
     /^[^ ]/ { wanted = index($1, object) > 0 }
-    wanted && /\/csrc\/.*\.h$/ { print $1 }' build/clang-tidy/deps | sort -u)
-  cat "$source" "${headers[@]}" build/clang-tidy/state | sha256sum | cut -c1-40
+    wanted && /\/csrc\/.*\.(h|cpp)$/ { print $1 }' build/clang-tidy/deps | sort -u)
+  cat "$source" "${used[@]}" build/clang-tidy/state | sha256sum | cut -c1-40
 }
 
 tidy_one() { tidy_unless_passed "$1" "$(tidy_key "$1")" -p build/clang-tidy; }
 
-# The files of a room that uses torch, those that have not passed, as one: most of the time goes into
-# reading torch's headers. Stubs define what other files of this build do.
+# A room that uses torch, which setup.py compiles as one file.
 tidy_room() {
-  local room=$1 source key output whole sources=() keys=()
-  whole="build/clang-tidy/rooms/$room.cpp"
-  while read -r source; do
-    key=$(tidy_key "$source")
-    [ -e "build/clang-tidy/$key" ] || { sources+=("$source"); keys+=("$key"); }
-  done < <(find "csrc/$room" -name '*.cpp' ! -name '*_stub.cpp' | sort)
-  [ "${#sources[@]}" -gt 0 ] || return 0
-  printf '#include "../../../%s"\n' "${sources[@]}" >"$whole"
-  if output=$(clang-tidy --quiet --warnings-as-errors='*' --header-filter='csrc/.*' \
-    --checks=-bugprone-suspicious-include -p build/clang-tidy/rooms "$whole" 2>&1); then
-    (cd build/clang-tidy && touch "${keys[@]}")
-  else
-    echo "$output" | grep -vE '^[0-9]+ warnings?( treated|.*generated)' || true
-    return 1
-  fi
-}
-
-# How the one file of each room is compiled: as any file of it.
-tidy_rooms() {
-  mkdir -p build/clang-tidy/rooms
-  python - "$@" <<'PY'
-import json
-import sys
-from pathlib import Path
-
-folder = Path("build/clang-tidy")
-entries = json.loads((folder / "compile_commands.json").read_text())
-rooms = []
-for room in sys.argv[1:]:
-    like = next(entry for entry in entries if f"/csrc/{room}/" in entry["file"])
-    whole = str((folder / "rooms" / f"{room}.cpp").resolve())
-    rooms.append({**like, "file": whole, "command": like["command"].replace(like["file"], whole)})
-(folder / "rooms" / "compile_commands.json").write_text(json.dumps(rooms))
-PY
+  tidy_unless_passed "$1" "$(tidy_key "$1")" --header-filter='csrc/.*' \
+    --checks=-bugprone-suspicious-include -p build/clang-tidy
 }
 
 # What runs on the host, of sources that nvcc compiles. clang asks for a header of cuRAND, which
@@ -154,10 +121,9 @@ tidy() {
   ninja -C "$build" -t compdb 2>/dev/null >build/clang-tidy/compile_commands.json
   { cat .clang-tidy build/clang-tidy/compile_commands.json && clang-tidy --version; } |
     sha256sum >build/clang-tidy/state
-  tidy_rooms torch bindings
   export -f tidy_unless_passed tidy_key tidy_one tidy_room
   {
-    printf 'tidy_room %s\n' torch bindings
+    printf 'tidy_room %s\n' "$build"/{torch,bindings}.cpp
     find csrc/core csrc/wire csrc/horovod -name '*.cpp' | sort | sed 's/^/tidy_one /'
   } | xargs -P "$(nproc)" -I{} bash -c '{}'
 }

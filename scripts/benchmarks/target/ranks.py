@@ -68,9 +68,10 @@ class Training:
         generator = torch.Generator().manual_seed(1000 * options["seed"] + rank)
         self.stream = convergence_tasks.batches(data, self.task.batch, generator)
         self.steps = options["steps"]
+        self.schedule = options["schedule"]
 
     def step(self, number: int, optimizer: Any) -> None:
-        share = rate_share(number / self.steps)
+        share = rate_share(number / self.steps) if self.schedule == "cosine" else 1.0
         for group, rate in zip(optimizer.param_groups, self.rates, strict=True):
             group["lr"] = rate * share
         optimizer.zero_grad()
@@ -98,7 +99,10 @@ def wrap(training: Training, arm: dict[str, Any]) -> Any:
     if arm["stock"]:
         import horovod.torch as stock
 
-        return stock.DistributedOptimizer(training.inner, named_parameters=named)
+        compression = getattr(stock.Compression, arm["compression"])
+        return stock.DistributedOptimizer(
+            training.inner, named_parameters=named, compression=compression
+        )
     import deft_horovod.torch as hvd
 
     return hvd.DistributedOptimizer(training.inner, named_parameters=named, config=arm["config"])
@@ -123,7 +127,8 @@ def train(options: dict[str, Any], rank: int, barrier: Callable[[], None]) -> di
             barrier()
             began_s = time.perf_counter()
     stats = {} if options["arm"]["stock"] else optimizer.stats()
-    said = {key: stats.get(key) for key in ("policy", "running", "late", "accuracy", "trials_us")}
+    keys = "policy", "running", "formats", "late", "accuracy", "trials_us"
+    said = {key: stats.get(key) for key in keys}
     return {"options": options, "busy_ms": 1e3 * busy, "curve": curve, "stats": said}
 
 

@@ -11,18 +11,26 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from deft_horovod.picture.figure import new_figure
+from scripts.benchmarks.target.ratios import in_words, mean_of, trimmed
 
 _MARGIN: Final = 0.01  # above stock Horovod's final loss
 _TITLES: Final = MappingProxyType(
     {
         "stock": "stock Horovod",
-        "exact": "auto, max_delay=0 (exact)",
-        "auto": "auto",
-        "late": "auto, max_delay=1, max_merge=2",
+        "fp16": "stock, `Compression.fp16`",
+        "exact": "ours, `exact`",
+        "auto": "ours",
+        "fast": "ours, `fast`",
     }
 )
 _COLOURS: Final = MappingProxyType(
-    {"stock": "#777777", "exact": "#d55e00", "auto": "#0072b2", "late": "#009e73"}
+    {
+        "stock": "#777777",
+        "fp16": "#cc79a7",
+        "exact": "#d55e00",
+        "auto": "#0072b2",
+        "fast": "#009e73",
+    }
 )
 
 Done = Mapping[str, Any]  # a training
@@ -65,37 +73,46 @@ def speed(arms: Mapping[str, Done], name: str, over: str = "stock") -> float | N
     return theirs / mine if mine and theirs else None
 
 
-def _of_all(values: Sequence[float | None]) -> str:
-    """The median, and the range."""
-    reached = [value for value in values if value is not None]
-    if len(reached) < len(values):
-        return f"not reached by {len(values) - len(reached)} of {len(values)}"
-    spread = f" ({min(reached):.2f} .. {max(reached):.2f})" if len(reached) > 1 else ""
-    return f"{statistics.median(reached):.2f}{spread}"
+def _faster(here: Sequence[Mapping[str, Done]], name: str, over: str) -> list[str]:
+    """How many times, with the interval; and without the largest and the smallest."""
+    found = [speed(arms, name, over) for arms in here if over in arms]
+    reached = [one for one in found if one is not None]
+    if len(reached) < len(found) or not found:
+        missed = f"not reached by {len(found) - len(reached)} of {len(found)}" if found else ""
+        return [missed, ""]
+    without = trimmed(reached)
+    return [in_words(reached), "" if without is None else f"{without:.2f}"]
+
+
+def _loss(here: Sequence[Mapping[str, Done]], name: str) -> str:
+    """After the same number of steps, to that of stock Horovod, in percent."""
+    ratios = [arms[name]["curve"][-1][2] / arms["stock"]["curve"][-1][2] for arms in here]
+    mean = mean_of(ratios)
+    interval = f" ({mean.low - 1.0:+.1%} .. {mean.high - 1.0:+.1%})" if len(ratios) > 1 else ""
+    return f"{mean.value - 1.0:+.1%}{interval}"
 
 
 def table(done: Sequence[Done]) -> str:
     points = by_point(done)
-    head = ["CCR", "arm", "seeds", "final loss", "step, ms", "to the target: faster than stock"]
-    head += ["than exact", "runs in the end"]
+    head = ["CCR", "arm", "seeds", "ms a step", "final loss"]
+    head += ["to the target, times as fast as stock", "trimmed", "as stock in fp16", "trimmed"]
+    head += ["runs in the end"]
     lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
     for ccr in sorted({key[0] for key in points}):
-        here = _at(points, ccr)
         for name in _TITLES:
-            mine = [arms for arms in here if name in arms]
-            if not mine:
+            here = [arms for arms in _at(points, ccr) if name in arms]
+            if not here:
                 continue
-            ends = [arms[name]["curve"][-1] for arms in mine]
-            exact = [arms for arms in mine if "exact" in arms]
+            ends = [arms[name]["curve"][-1] for arms in here]
             cells = [
                 f"{ccr:g}",
                 _TITLES[name],
-                str(len(mine)),
-                _of_all([end[2] for end in ends]),
+                str(len(here)),
                 f"{statistics.median(1e3 * end[1] / end[0] for end in ends):.0f}",
-                _of_all([speed(arms, name) for arms in mine]),
-                _of_all([speed(arms, name, "exact") for arms in exact]) if exact else "",
-                ", ".join(sorted({_runs(arms[name]) for arms in mine})),
+                _loss(here, name),
+                *_faster(here, name, "stock"),
+                *_faster(here, name, "fp16"),
+                ", ".join(sorted({_runs(arms[name]) for arms in here})),
             ]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -140,11 +157,13 @@ def write(done: Sequence[Done], name: str, command: str, folder: Path) -> Path:
     """The report; returns its path."""
     first = done[0]["options"]
     what = (
-        f"A transformer on characters, {first['optimizer']} at {first['lr']:g}, {first['steps']} "
-        f"steps of {first['compute_ms']:g} ms computing on {first['hosts']} hosts, real gradients. "
-        f"The target is stock Horovod's final validation loss with the same seed, and "
-        f"{100 * _MARGIN:g} %. Profile, warm-up and trials count as time. Medians over seeds, with "
-        "the range."
+        f"A transformer on characters, {first['optimizer']} at {first['lr']:g} "
+        f"({first['schedule']}), {first['steps']} steps of {first['compute_ms']:g} ms computing on "
+        f"{first['hosts']} hosts, real gradients. The target is stock Horovod's final validation "
+        f"loss with the same seed, and {100 * _MARGIN:g} %. Profile, warm-up and trials count as "
+        "time. Geometric means over the seeds, with their 95 % t-intervals; trimmed: without the "
+        "fastest and the slowest seed. The final loss is that after the same number of steps, to "
+        "that of stock Horovod."
     )
     text = [
         f"# Time to a loss: {name}",

@@ -5,7 +5,7 @@ would on an accelerator (scripts/benchmarks/target/ranks.py). Stock Horovod sets
 final validation loss, and 1 %. Finished trainings are kept: started again, it goes on where it was
 stopped. It ends by writing docs/studies/benchmarks/NAME.md, NAME.json and NAME.png.
 
-  python -m scripts.benchmarks.target.run                    everything: about 50 minutes
+  python -m scripts.benchmarks.target.run                    everything: about 90 minutes
   python -m scripts.benchmarks.target.run --seeds 1 --ccr 1  a first look
   python -m scripts.benchmarks.target.run --only-report      write the tables of what is there
 """
@@ -33,10 +33,11 @@ LIMIT_S: Final = 400.0  # of so many steps
 _QUICK: Final = {"probe_s": 0.5, "trial_steps": 4}
 ARMS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
-        "stock": {"stock": True, "config": {}},
-        "exact": {"stock": False, "config": {**_QUICK, "max_delay": 0}},
+        "stock": {"stock": True, "compression": "none"},
+        "fp16": {"stock": True, "compression": "fp16"},
+        "exact": {"stock": False, "config": {**_QUICK, "accuracy": "exact"}},
         "auto": {"stock": False, "config": {**_QUICK}},
-        "late": {"stock": False, "config": {**_QUICK, "max_delay": 1, "max_merge": 2}},
+        "fast": {"stock": False, "config": {**_QUICK, "accuracy": "fast"}},
     }
 )
 
@@ -62,6 +63,7 @@ def plan(options: argparse.Namespace) -> list[bench.Job]:
                     "arm": dict(ARMS[name]),
                     "optimizer": options.optimizer,
                     "lr": options.lr,
+                    "schedule": options.schedule,
                     "compute_ms": options.compute_ms,
                     "steps": options.steps,
                     "every": EVERY,
@@ -94,13 +96,14 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--ccr", type=float, nargs="+", default=[1.0, 2.0])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
+    parser.add_argument("--ccr", type=float, nargs="+", default=[1.0, 2.0, 4.0])
     parser.add_argument("--arms", nargs="+", choices=[*ARMS], default=[*ARMS])
     parser.add_argument("--optimizer", choices=["sgd", "adam", "adamw"], default="adamw")
     parser.add_argument("--lr", type=float, default=0.01)
+    parser.add_argument("--schedule", choices=["cosine", "constant"], default="cosine")
     parser.add_argument("--steps", type=int, default=STEPS)
-    parser.add_argument("--compute-ms", type=float, default=80.0, help="of a step")
+    parser.add_argument("--compute-ms", type=float, default=40.0, help="of a step")
     parser.add_argument("--name", default="target", help="of the report")
     parser.add_argument("--folder", type=Path, help="of the finished trainings")
     parser.add_argument("--report", type=Path, default=bench.REPORTS, help="folder of the report")

@@ -5,7 +5,7 @@ import torch
 
 from scripts.benchmarks.target import ranks as target_ranks
 
-OPTIONS = {"seed": 1, "optimizer": "adamw", "lr": 0.01, "steps": 10}
+OPTIONS = {"seed": 1, "optimizer": "adamw", "lr": 0.01, "steps": 10, "schedule": "cosine"}
 
 
 def train(steps, rank=0, by_s=0.0):
@@ -46,6 +46,12 @@ def test_training_lowers_the_loss():
         training.step(number, training.inner)
     assert training.evaluate() < before - 0.3
     assert training.inner.param_groups[0]["lr"] < OPTIONS["lr"]
+
+
+def test_a_constant_rate_stays():
+    training = target_ranks.Training({**OPTIONS, "schedule": "constant"}, 0)
+    training.step(9, training.inner)
+    assert training.inner.param_groups[0]["lr"] == OPTIONS["lr"]
 
 
 def test_alone_a_step_takes_what_the_processor_needs():

@@ -22,17 +22,18 @@ def test_links_are_as_slow_as_the_ratio_says():
 
 def test_every_arm_trains_with_every_seed_and_ratio(options):
     jobs = bench_target.plan(options)
-    assert len({job.path for job in jobs}) == len(jobs) == 4 * 2 * 2
+    assert len({job.path for job in jobs}) == len(jobs) == 5 * 2 * 3
     assert [job.options["seed"] for job in jobs] == sorted(job.options["seed"] for job in jobs)
     by_point = {(o["seed"], o["ccr"]): o["rate_mbit"] for o in (job.options for job in jobs)}
-    assert len(by_point) == 4
+    assert len(by_point) == 6
 
 
-def test_only_one_arm_is_stock_and_one_says_how_late_it_may_be(options):
+def test_two_arms_are_stock_and_one_of_ours_has_no_word_on_accuracy(options):
     arms = {job.options["name"]: job.options["arm"] for job in bench_target.plan(options)}
-    assert {name for name, arm in arms.items() if arm["stock"]} == {"stock"}
-    late = {name: arm["config"].get("max_delay") for name, arm in arms.items()}
-    assert late == {"stock": None, "exact": 0, "auto": None, "late": 1}
+    stock = {name: arm["compression"] for name, arm in arms.items() if arm["stock"]}
+    assert stock == {"stock": "none", "fp16": "fp16"}
+    ours = {n: arm["config"].get("accuracy") for n, arm in arms.items() if not arm["stock"]}
+    assert ours == {"exact": "exact", "auto": None, "fast": "fast"}
 
 
 def test_what_is_there_is_not_trained_again(options):
