@@ -19,7 +19,9 @@ template <class T>
 std::shared_ptr<T> destroyed_without_gil(std::shared_ptr<T> owned) {
   T* const raw = owned.get();
   return {raw, [owned = std::move(owned)](T*) mutable {
-            if (PyGILState_Check() == 0) return owned.reset();
+            // At the end of the process Python may be gone already, and its check says yes then.
+            const bool python_is_there = PyGILState_GetThisThreadState() != nullptr;
+            if (!python_is_there || PyGILState_Check() == 0) return owned.reset();
             const pybind11::gil_scoped_release without;
             owned.reset();
           }};
