@@ -79,12 +79,11 @@ tidy_key() {
   cat "$source" "${used[@]}" build/clang-tidy/state | sha256sum | cut -c1-40
 }
 
-tidy_one() { tidy_unless_passed "$1" "$(tidy_key "$1")" -p build/clang-tidy; }
+tidy_one() { tidy_unless_passed "$1" "$(tidy_key "$1")" "${@:2}" -p build/clang-tidy; }
 
 # A room that uses torch, which setup.py compiles as one file.
 tidy_room() {
-  tidy_unless_passed "$1" "$(tidy_key "$1")" --header-filter='csrc/.*' \
-    --checks=-bugprone-suspicious-include -p build/clang-tidy
+  tidy_one "$1" --header-filter='csrc/.*' --checks=-bugprone-suspicious-include
 }
 
 # What runs on the host, of sources that nvcc compiles. clang asks for a header of cuRAND, which

@@ -18,12 +18,13 @@ class EditError(RuntimeError):
 
 @dataclass(frozen=True)
 class Edit:
-    """Every place of a file that this regular expression (without groups) matches becomes this
+    """The place of a file that this regular expression (without groups) matches becomes this
     text."""
 
     file: str
     pattern: str
     text: str
+    everywhere: bool = False  # there may be more than one
 
 
 # Run-time images carry libcuda.so.1 only; distutils left Python 3.12; debug information makes the
@@ -69,21 +70,28 @@ def edits_for(torch_version: str, gpu: bool) -> tuple[Edit, ...]:
     numbers = tuple(int(part) for part in torch_version.split(".")[:2])
     standard = 20 if numbers >= _TORCH_WITH_CPP20 else 17
     of_standard = (
-        Edit(file, r"set\(CMAKE_CXX_STANDARD \d+\)", f"set(CMAKE_CXX_STANDARD {standard})")
+        Edit(
+            file,
+            r"set\(CMAKE_CXX_STANDARD \d+\)",
+            f"set(CMAKE_CXX_STANDARD {standard})",
+            everywhere=True,
+        )
         for file in ("CMakeLists.txt", "horovod/torch/CMakeLists.txt")
     )
-    return (*of_standard, *_ALWAYS, *(() if gpu else (*_WITHOUT_GPU, _TOGETHER)))
+    return (*_ALWAYS, *of_standard, *(() if gpu else (*_WITHOUT_GPU, _TOGETHER)))
 
 
 def edit(tree: Path, edits: Sequence[Edit]) -> None:
-    """Each in a tree of sources; raises if one finds no place."""
+    """Each in a tree of sources; raises if one finds no place, or more than it should."""
     for one in edits:
         path = tree / one.file
         content = path.read_text(encoding="utf-8")
         parts = re.split(one.pattern, content)
-        if len(parts) == 1:
+        places = len(parts) - 1
+        if places == 0 or (places > 1 and not one.everywhere):
+            expected = "at least one place" if one.everywhere else "one place"
             raise EditError(
-                f"{path}: found nothing that matches {one.pattern!r}, expected at least one place; "
-                "this is not the source of Horovod 0.28.1 or of its main branch."
+                f"{path}: expected {expected} of {one.pattern!r}, found {places}; this is not the "
+                "source of Horovod 0.28.1 or of its main branch."
             )
         path.write_text(one.text.join(parts), encoding="utf-8")

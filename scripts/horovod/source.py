@@ -40,14 +40,14 @@ def source_folder(version: str) -> Path:
     return cache_folder() / f"horovod-{version}" / "src"
 
 
-def digest(path: Path) -> str:
+def digest(path: Path, without: str = "") -> str:
     """sha256 of a file; of a folder over the names and the contents of all that is in it, but for
-    what git keeps there."""
+    what has this name."""
     if not path.is_dir():
         return hashlib.sha256(path.read_bytes()).hexdigest()
     whole = hashlib.sha256()
     for entry in sorted(path.rglob("*")):
-        if ".git" in entry.relative_to(path).parts:
+        if without in entry.relative_to(path).parts:
             continue
         if entry.is_symlink():
             kind, content = "link", os.fsencode(entry.readlink())

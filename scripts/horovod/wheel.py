@@ -38,6 +38,7 @@ RUNTIME_PACKAGES = ("cloudpickle", "psutil", "pyyaml", "packaging", "cffi")
 RECORD_FILE = "_deft_build.py"
 ARCH_FEATURES = ("f16c", "avx", "fma")
 MEMORY_PER_JOB_BYTES = 1_500_000_000
+_NOT_COPIED = ".git"  # of a checkout
 
 
 class BuildError(RuntimeError):
@@ -158,7 +159,7 @@ def make_request(gpu: str, mpi: bool, tree: Path | None = None) -> Request:
         arch_flags=arch_flags(),
         cuda_architectures=os.environ.get("HOROVOD_BUILD_CUDA_CC_LIST", ""),
         tree=tree,
-        tree_sha256=digest(tree) if tree else "",
+        tree_sha256=digest(tree, without=_NOT_COPIED) if tree else "",
     )
 
 
@@ -212,7 +213,7 @@ def foreign_mismatch(request: Request) -> str | None:
 
 
 def copy_edited(source: Path, target: Path, request: Request) -> None:
-    shutil.copytree(source, target, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+    shutil.copytree(source, target, symlinks=True, ignore=shutil.ignore_patterns(_NOT_COPIED))
     try:
         edit(target, request.edits)
     except EditError as error:

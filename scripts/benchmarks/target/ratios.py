@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,8 +42,17 @@ def trimmed(ratios: Sequence[float]) -> float | None:
     return mean_of(sorted(ratios)[1:-1]).value
 
 
-def in_words(ratios: Sequence[float]) -> str:
+def as_times(ratio: float) -> str:
+    return f"{ratio:.2f}"
+
+
+def as_more(ratio: float) -> str:
+    """By how many percent it is above one."""
+    return f"{ratio - 1.0:+.1%}"
+
+
+def in_words(ratios: Sequence[float], show: Callable[[float], str] = as_times) -> str:
     """The mean, and its interval where there is one."""
     mean = mean_of(ratios)
-    interval = f" ({mean.low:.2f} .. {mean.high:.2f})" if len(ratios) > 1 else ""
-    return f"{mean.value:.2f}{interval}"
+    interval = f" ({show(mean.low)} .. {show(mean.high)})" if len(ratios) > 1 else ""
+    return f"{show(mean.value)}{interval}"

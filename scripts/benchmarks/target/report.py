@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from deft_horovod.picture.figure import new_figure
-from scripts.benchmarks.target.ratios import in_words, mean_of, trimmed
+from scripts.benchmarks.target.ratios import as_more, as_times, in_words, trimmed
 
 _MARGIN: Final = 0.01  # above stock Horovod's final loss
 _TITLES: Final = MappingProxyType(
@@ -76,20 +76,19 @@ def speed(arms: Mapping[str, Done], name: str, over: str = "stock") -> float | N
 def _faster(here: Sequence[Mapping[str, Done]], name: str, over: str) -> list[str]:
     """How many times, with the interval; and without the largest and the smallest."""
     found = [speed(arms, name, over) for arms in here if over in arms]
+    if not found:
+        return ["", ""]
     reached = [one for one in found if one is not None]
-    if len(reached) < len(found) or not found:
-        missed = f"not reached by {len(found) - len(reached)} of {len(found)}" if found else ""
-        return [missed, ""]
+    if len(reached) < len(found):
+        return [f"not reached by {len(found) - len(reached)} of {len(found)}", ""]
     without = trimmed(reached)
-    return [in_words(reached), "" if without is None else f"{without:.2f}"]
+    return [in_words(reached), "" if without is None else as_times(without)]
 
 
 def _loss(here: Sequence[Mapping[str, Done]], name: str) -> str:
     """After the same number of steps, to that of stock Horovod, in percent."""
     ratios = [arms[name]["curve"][-1][2] / arms["stock"]["curve"][-1][2] for arms in here]
-    mean = mean_of(ratios)
-    interval = f" ({mean.low - 1.0:+.1%} .. {mean.high - 1.0:+.1%})" if len(ratios) > 1 else ""
-    return f"{mean.value - 1.0:+.1%}{interval}"
+    return in_words(ratios, as_more)
 
 
 def table(done: Sequence[Done]) -> str:

@@ -19,7 +19,9 @@ def test_it_includes_all_and_stays_as_it_is(tmp_path):
 
 @pytest.mark.parametrize(("room", "header"), [("torch", "libtorch.h"), ("bindings", "bindings.h")])
 def test_files_that_are_compiled_together_agree_on_what_comes_first(room, header):
-    for path in (ROOT / "csrc" / room).rglob("*.cpp"):
+    files = sorted((ROOT / "csrc" / room).rglob("*.cpp"))
+    assert files
+    for path in files:
         lines = path.read_text(encoding="utf-8").splitlines()
         first = next(line for line in lines if line.startswith("#include"))
         assert first == f'#include "{room}/{header}"', path

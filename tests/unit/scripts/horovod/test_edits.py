@@ -58,8 +58,15 @@ def test_files_are_compiled_together_where_that_was_tried(tree):
     assert "CMAKE_UNITY_BUILD ON" in lists.read_text()
 
 
-@pytest.mark.parametrize("name", ["CMakeLists.txt", "horovod/torch/cuda_util.cc"])
-def test_a_place_that_is_not_there_is_an_error(tree, name):
-    (tree / name).write_text("")
-    with pytest.raises(EditError, match=f"{name}.*expected at least one place"):
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("CMakeLists.txt", "project(horovod CXX)\n", "expected at least one place of .*, found 0"),
+        ("horovod/torch/cuda_util.cc", "", "expected one place of .*, found 0"),
+        ("horovod/torch/cuda_util.cc", 'dlopen("libcuda.so", 1)' * 2, "one place of .*, found 2"),
+    ],
+)
+def test_other_places_than_expected_are_an_error(tree, name, text, message):
+    (tree / name).write_text(text)
+    with pytest.raises(EditError, match=f"{name}: .*{message}"):
         edit(tree, edits_for("2.13.0", gpu=True))

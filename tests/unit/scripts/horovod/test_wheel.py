@@ -73,8 +73,8 @@ def test_every_missing_tool_is_named_with_its_package(
 def test_an_edit_that_does_not_apply_stops_the_build(wheel: ModuleType, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     (tree / "horovod").mkdir(parents=True)
-    (tree / "CMakeLists.txt").write_text("project(other)\n")
-    with pytest.raises(wheel.BuildError, match=f"not the source of Horovod.*{tree}"):
+    (tree / "CMakeLists.txt").write_text("set(CMAKE_CXX_STANDARD 20)\n")
+    with pytest.raises(wheel.BuildError, match=f"found 0; this is not the source.*{tree}"):
         wheel.copy_edited(tree, tmp_path / "copy", request(wheel))
 
 

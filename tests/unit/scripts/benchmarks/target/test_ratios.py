@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.benchmarks.target.ratios import in_words, mean_of, trimmed
+from scripts.benchmarks.target.ratios import as_more, in_words, mean_of, trimmed
 
 RATIOS = st.lists(st.floats(0.1, 10.0), min_size=2, max_size=12)
 
@@ -36,3 +36,8 @@ def test_one_seed_has_no_interval():
     assert in_words([1.5]) == "1.50"
     assert mean_of([1.5]).high == math.inf
     assert in_words([2.0, 2.0]) == "2.00 (2.00 .. 2.00)"
+
+
+def test_ratios_may_be_told_by_what_they_are_above_one():
+    assert in_words([1.25], as_more) == "+25.0%"
+    assert in_words([0.5, 0.5], as_more) == "-50.0% (-50.0% .. -50.0%)"
