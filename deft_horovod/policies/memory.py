@@ -16,7 +16,7 @@ class Memory:
     them. Policies are pure, so a plan holds until the request changes."""
 
     def __init__(self) -> None:
-        self._plans: OrderedDict[tuple[str, str], tuple[Request, Plan]] = OrderedDict()
+        self._plans: OrderedDict[tuple[str, str, str], tuple[Request, Plan]] = OrderedDict()
 
     def of(self, policy: Policy) -> Policy:
         """The same policy, whose plans are remembered."""
@@ -24,7 +24,7 @@ class Memory:
 
     def plan(self, policy: Policy, request: Request) -> Plan:
         """What the policy plans."""
-        key = policy.name, request.config.model_dump_json()
+        key = policy.name, request.config.model_dump_json(), repr(request.limits)
         known = self._plans.pop(key, None)
         plan = known[1] if known and known[0] == request else policy.plan(request)
         self._plans[key] = request, plan

@@ -50,10 +50,12 @@ class StepTime:
 
 def contenders(times: Mapping[Who, StepTime], min_gain: float) -> list[Who]:
     """The baseline and those that may be the fastest. None where it is clear whether anything
-    gains as much as is asked for, or where the noise is not known."""
+    gains as much as is asked for, or where the noise is not known. Those of which it alone is not
+    known had fewer turns, being too slow."""
     before = times[BASELINE, False]
     others = {who: time for who, time in times.items() if who != (BASELINE, False)}
-    if not others or not all(math.isfinite(time.error_us) for time in times.values()):
+    others = {who: time for who, time in others.items() if math.isfinite(time.error_us)}
+    if not others or math.isinf(before.error_us):
         return []
     fastest = min(others.values(), key=lambda time: time.us)
     gap_us = abs(before.us * (1.0 - min_gain) - fastest.us)

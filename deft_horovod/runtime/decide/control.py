@@ -31,7 +31,7 @@ from deft_horovod.runtime.decide.phases import Phase, Phases
 from deft_horovod.runtime.decide.planning import Assignment
 from deft_horovod.runtime.decide.rate_watch import RateWatch
 from deft_horovod.runtime.decide.replan_vote import ReplanVote, State
-from deft_horovod.runtime.decide.trial_results import comparison, fastest
+from deft_horovod.runtime.decide.trial_results import comparison, fastest, slow
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.follower import Follower, Wish
 from deft_horovod.runtime.job_request import AskedOptimizer
@@ -309,6 +309,8 @@ class Control:
         if self.phase.kind == "trial" and planned is not None:
             self._tried[self.phase.policy, self.phase.late] = planned.plan
         self._phases.end_trial()
+        if self._phases.between_rounds:
+            self._phases.drop(slow(agreement, self._phases.rounds))
         if not self._phases.undecided:
             self._phases.proceed()
             return
@@ -321,6 +323,8 @@ class Control:
             found = comparison(agreement, name, min_gain, rounds, self._tried, self._profile)
             self._asked.take(found, agreement)
         self._phases.keep(*chosen)
+        if not chosen[1] and self._guard is not None and self._guard.allows_all:
+            self._rate.gained_nothing()
 
     # --- beginnings and ends -----------------------------------------------------------------
     def start(self, agreement: Agreement, observer: Observer) -> None:

@@ -88,6 +88,11 @@ class Guard(Follower[Boundary]):
         if self._watch is not None and late:
             _LOG.warning("deft_horovod: accuracy: %s", judgement.describe())
 
+    @property
+    def allows_all(self) -> bool:
+        """Whether what was judged last may be as late as was asked for; equal on all ranks."""
+        return self._latest is not None and self._latest.verdict == "kept"
+
     def follow(self, members: Sequence[NamedParameter], plan: Plan) -> GradientStatistics | None:
         """This runs from now on. Returns who has to see its gradients."""
         if self._budget is not None:

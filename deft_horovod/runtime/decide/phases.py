@@ -7,7 +7,7 @@ wait for the warm-up; `auto` lets its candidates take turns and keeps the fastes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Final, Literal
@@ -34,6 +34,11 @@ class Phase:
     policy: str
     late: bool = False  # whether its plans may apply updates late, as far as the options allow
     steps: int = 0  # 0: to the end of training
+
+    @property
+    def who(self) -> tuple[str, bool]:
+        """A candidate, where this is a trial."""
+        return self.policy, self.late
 
 
 def planned_phases(
@@ -134,10 +139,12 @@ class Phases:
     def try_late(self) -> None:
         """What runs takes turns with late updates, once gradients were looked at. Nothing else has
         changed, so nothing else is measured again."""
-        candidates = ((self.phase.policy, self.phase.late), (_SYNCHRONOUS, True))
+        running, late = self.phase.who
+        candidates = ((running, late), (_SYNCHRONOUS, True))
         for who in candidates:
             self._trials.pop(who, None)
-        looks = Phase("warmup", _SYNCHRONOUS, steps=_LOOKS)
+        # Of stock Horovod's gradients nobody sees enough.
+        looks = Phase("warmup", _SYNCHRONOUS if running == BASELINE else running, steps=_LOOKS)
         self._begin((looks, *_trial_phases(candidates, self.config)))
 
     def _begin(self, phases: tuple[Phase, ...]) -> None:
@@ -165,10 +172,22 @@ class Phases:
     def end_trial(self) -> None:
         """Books what the current phase has measured."""
         if self.phase.kind == "trial":
-            self._trials.setdefault((self.phase.policy, self.phase.late), []).append(
-                [*self._seen_us]
-            )
+            self._trials.setdefault(self.phase.who, []).append([*self._seen_us])
         self._seen_us.clear()
+
+    @property
+    def between_rounds(self) -> bool:
+        """Whether all have had their turn, and the next round begins."""
+        both = self.phases[self._place : self._place + 2]
+        if self.purpose != "train" or [phase.kind for phase in both] != ["trial", "trial"]:
+            return False
+        return len({len(self._trials.get(phase.who, ())) for phase in both}) == 1
+
+    def drop(self, slow: Container[tuple[str, bool]]) -> None:
+        """These have no further turn; nor has one that is left alone."""
+        done, ahead = self.phases[: self._place + 1], self.phases[self._place + 1 :]
+        left = tuple(phase for phase in ahead if phase.who not in slow)
+        self.phases = (*done, *left) if len({phase.who for phase in left}) > 1 else done
 
     def proceed(self) -> None:
         """On to the next phase."""
@@ -191,13 +210,22 @@ class Phases:
 
 
 def choose(times_us: Mapping[tuple[str, bool], float], min_gain: float) -> tuple[str, bool]:
-    """The fastest, unless it gains less over the baseline than is asked for.
+    """The fastest, if it gains enough over the baseline; and if it is late, over those in time."""
+    late_us = {who: us for who, us in times_us.items() if who[1]}
+    in_time_us = {who: us for who, us in times_us.items() if not who[1]}
+    kept = _fastest((BASELINE, False), in_time_us, min_gain)
+    return _fastest(kept, {kept: times_us[kept], **late_us}, min_gain)
 
-    Of several that are within half of that of the fastest, the one listed first: the simpler one.
+
+def _fastest(
+    before: tuple[str, bool], times_us: Mapping[tuple[str, bool], float], min_gain: float
+) -> tuple[str, bool]:
+    """The fastest, unless it gains less than that over `before`.
+
+    Of several that are within half of it of the fastest, the one listed first: the simpler one.
     """
-    before_us = times_us[BASELINE, False]
     fastest_us = min(times_us.values())
-    if fastest_us >= before_us * (1.0 - min_gain):
-        return BASELINE, False
+    if fastest_us >= times_us[before] * (1.0 - min_gain):
+        return before
     near_us = fastest_us * (1.0 + min_gain / 2)
-    return next(key for key, us in times_us.items() if us <= near_us and key != (BASELINE, False))
+    return next(who for who, us in times_us.items() if us <= near_us and who != before)

@@ -20,8 +20,8 @@ from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.reduce.installed import Boundary
 from deft_horovod.runtime.reduce.loss_scale import LossScales
 
-# Of the highest learning rate. Late updates are tried at the first, and where they were refused or
-# gained nothing there, at the second.
+# Of the highest learning rate. Late updates are tried at the first, and where any were refused
+# there, at the second.
 CALM: Final = 0.75, 0.5
 _RISEN: Final = 1.2  # times the rate at which it was calm first
 _LOG: Final = logging.getLogger("deft_horovod")
@@ -99,6 +99,11 @@ class RateWatch(Follower[Boundary]):
                 else "rises again, so all updates come in time",
             )
         return True
+
+    def gained_nothing(self) -> None:
+        """Late updates were tried, and none was refused. They are no faster at a lower rate."""
+        if self.calm:
+            self._passed = len(CALM)
 
     def resume(self) -> None:
         """A late plan was restored: it was calm."""

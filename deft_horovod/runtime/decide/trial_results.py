@@ -8,10 +8,22 @@ from deft_horovod.comparison import Arm, Comparison
 from deft_horovod.plan import Plan
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.decide.contenders import StepTime, Who, contenders
+from deft_horovod.runtime.decide.far_behind import FEWEST_STEPS, StepRange, far_behind
 from deft_horovod.runtime.decide.phases import choose
 from deft_horovod.runtime.ranks.agreement import Agreement, largest
 
 Rounds = Sequence[Sequence[float]]
+
+
+def slow(agreement: Agreement, rounds: Mapping[Who, Rounds]) -> frozenset[Who]:
+    """Those that need no further turn. All ranks ask for it together."""
+    steps = {who: [us for one in mine for us in one] for who, mine in rounds.items()}
+    if min(map(len, steps.values())) < FEWEST_STEPS:
+        return frozenset()
+    shortest = largest(agreement, [min(mine) for mine in steps.values()])
+    longest = largest(agreement, [max(mine) for mine in steps.values()])
+    ranges = {who: StepRange(*pair) for who, *pair in zip(steps, shortest, longest, strict=True)}
+    return far_behind(ranges)
 
 
 def fastest(

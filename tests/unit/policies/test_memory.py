@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from deft_horovod import policies
 from deft_horovod.policies.base import Defaults
 from deft_horovod.policies.memory import Memory
+from deft_horovod.solver.problem import Limits
 from tests.unit.support.models import request as model
 
 
@@ -46,6 +47,17 @@ def test_another_profile_or_config_is_another_question(counting):
     plans = [policy.plan(one) for one in asked]
     assert counting.asked == len(asked)
     assert plans == [policies.get("bucket").plan(one) for one in asked]
+
+
+def test_late_and_in_time_are_two_questions_that_are_both_remembered(counting):
+    policy = Memory().of(counting)
+    request = model("resnet101", 1.0)
+    late = replace(request, limits=Limits(max_delay=1, max_merge=1))
+    in_time = replace(request, limits=Limits(max_delay=0, max_merge=1))
+    for _ in range(3):
+        policy.plan(late)
+        policy.plan(in_time)
+    assert counting.asked == 2
 
 
 def test_policies_do_not_share_plans(counting):

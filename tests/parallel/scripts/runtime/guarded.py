@@ -230,18 +230,33 @@ def case_auto_tries_late_updates_once_the_learning_rate_is_low() -> None:
     job.check()
 
 
-def case_auto_tries_late_updates_once_more_where_they_gained_nothing() -> None:
+def tries_at_lower_rates(*, turning: bool) -> tuple[str, list[int]]:
+    """The first verdict on late updates that cannot gain enough; and how often they were tried when
+    the rate had fallen to 0.7, 0.6, 0.4 and 0.1 of its highest."""
     options = {"min_gain": 1.0, "max_delay": None, "max_merge": None, "drift_steps": 5}
     job = Job("auto", trial_steps=2, trial_rounds=1, **options)
-    job.train(40, turning=False)
-    for rate, tries in ((0.7e-3, 1), (0.6e-3, 1), (0.4e-3, 2), (0.1e-3, 2)):
+    job.train(40, turning=turning)
+    tries, verdict = [], ""
+    for rate in (0.7e-3, 0.6e-3, 0.4e-3, 0.1e-3):
         job.set_rate(rate)
-        job.train(70, turning=False)
+        job.train(70, turning=turning)
         stats = job.optimizer.stats()
         assert (stats["phase"], stats["running"]) == ("settled", "stock"), stats
-        assert stats["replans"]["learning rate"] == tries, stats
+        tries.append(stats["replans"]["learning rate"])
+        verdict = verdict or job.accuracy()["verdict"]
     assert not job.late
     job.check()
+    return verdict, tries
+
+
+def case_auto_does_not_try_late_updates_again_where_they_gained_nothing() -> None:
+    assert tries_at_lower_rates(turning=False) == ("kept", [1, 1, 1, 1])
+
+
+def case_auto_tries_late_updates_once_more_where_they_were_refused() -> None:
+    """Where a machine is so busy that nothing is late even over slow links, nothing is refused."""
+    verdict, tries = tries_at_lower_rates(turning=True)
+    assert tries == ([1, 1, 1, 1] if verdict == "kept" else [1, 1, 2, 2]), (verdict, tries)
 
 
 def case_a_rate_that_falls_as_parameters_change_has_all_measured_anew() -> None:

@@ -53,4 +53,8 @@ def test_those_that_may_be_the_fastest_take_turns_with_stock() -> None:
 def test_noise_that_is_not_known_and_no_others_end_the_trials() -> None:
     unknown = {STOCK_WAY: StepTime(100.0, math.inf), ("bucket", False): StepTime(99.0, 1.0)}
     assert contenders(unknown, 0.02) == []
+    slow = {STOCK_WAY: StepTime(100.0, 5.0), ("bucket", False): StepTime(200.0, math.inf)}
+    assert contenders(slow, 0.02) == []
+    near = {**slow, ("priority", False): StepTime(99.0, 5.0)}
+    assert contenders(near, 0.02) == [STOCK_WAY, ("priority", False)]
     assert contenders({STOCK_WAY: StepTime(100.0, 5.0)}, 0.02) == []

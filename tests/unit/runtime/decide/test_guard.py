@@ -73,6 +73,17 @@ def test_a_plan_within_the_budget_stays_while_gradients_turn_as_before():
     assert not windows(guard, 10)
 
 
+def test_what_was_judged_last_says_whether_all_may_be_late():
+    guard, seen, _ = guarded(0.5)
+    assert guard.allows_all
+    guard.judged(None)  # a plan in time
+    assert guard.allows_all
+    seen.turn = 100.0
+    judge(guard)
+    assert not guard.allows_all
+    assert not Guard(BUDGET, "local", None).allows_all, "nothing was judged"
+
+
 def test_gradients_that_turn_faster_call_for_another_plan_once_that_lasts():
     guard, seen, plan = guarded(0.5)
     limit = affordable_turn(2 * BUDGET, lateness(staleness(plan)), "local")

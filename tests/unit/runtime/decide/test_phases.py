@@ -104,8 +104,21 @@ def test_the_choice_gains_enough_or_is_stock(stock_us, others, min_gain):
     if chosen == (STOCK, False):
         assert fastest >= stock_us * (1 - min_gain) - 1e-6
     else:
-        assert measured[chosen] <= fastest * (1 + min_gain / 2) + 1e-6
-        assert fastest <= stock_us * (1 - min_gain) + 1e-6
+        assert measured[chosen] <= stock_us * (1 - min_gain) * (1 + min_gain / 2) + 1e-6
+        rivals = [us for who, us in measured.items() if chosen[1] or not who[1]]
+        assert measured[chosen] <= min(rivals) * (1 + min_gain / 2) + 1e-6
+        in_time = min(us for who, us in measured.items() if not who[1])
+        late = [us for who, us in measured.items() if who[1]]
+        if chosen[1]:
+            assert min(late) <= in_time * (1 + min_gain / 2) * (1 - min_gain) + 1e-6
+        elif late:
+            assert min(late) >= in_time * (1 - min_gain) - 1e-6
+
+
+def test_what_is_late_has_to_gain_as_much_over_what_is_not():
+    in_time, late = ("fewest_bytes", False), ("least_stale", True)
+    assert choose({(STOCK, False): 200.0, in_time: 70.0, late: 69.0}, 0.02) == in_time
+    assert choose({(STOCK, False): 200.0, in_time: 70.0, late: 68.0}, 0.02) == late
 
 
 def test_more_rounds_are_for_training_and_come_to_an_end():
@@ -162,6 +175,7 @@ def test_late_updates_are_tried_against_what_runs_once_gradients_were_looked_at(
     before = {**phases.trials}
     phases.try_late()
     assert (phases.phase.kind, phases.phase.late) == ("warmup", False)
+    assert phases.phase.policy == (running if running != STOCK else "least_stale")
     assert phases.phase.steps >= 20
     seen = walked(phases, 50.0)
     tried = [("trial", running, False), ("trial", "least_stale", True)]
@@ -169,3 +183,33 @@ def test_late_updates_are_tried_against_what_runs_once_gradients_were_looked_at(
     # The others have the times that they had.
     fresh = {(running, False): 50.0, ("least_stale", True): 50.0}
     assert phases.trials == {**before, **fresh}
+
+
+@given(options, st.sets(st.sampled_from([(STOCK, False), ("bucket", False), ("priority", False)])))
+def test_those_that_are_dropped_between_rounds_have_no_further_turn(given_options, slow):
+    config = Config(**{**given_options, "trial_rounds": 3, "max_delay": 0, "max_merge": 1})
+    phases = Phases("auto", config)
+    asked, seen = 0, []
+    while True:
+        if phases.phase.kind == "trial":
+            seen.append(phases.phase.who)
+        phases.end_trial()
+        if phases.between_rounds:
+            asked += 1
+            phases.drop(slow)
+        if phases.undecided:
+            break
+        phases.proceed()
+    first = [(STOCK, False), ("bucket", False), ("priority", False), ("least_stale", False)]
+    left = [who for who in first if who not in slow]
+    again = left if len(left) > 1 else []
+    assert seen == [*first, *again, *again]
+    assert asked == (2 if again else 1)
+
+
+def test_people_who_compare_want_all_rounds():
+    phases = Phases("auto", Config(), purpose="compare")
+    while not phases.undecided:
+        phases.end_trial()
+        assert not phases.between_rounds
+        phases.proceed()

@@ -69,7 +69,7 @@ def test_late_updates_wait_until_the_rate_has_fallen():
     assert training.watch.brief.limits.max_delay == 1
 
 
-def test_where_late_updates_were_of_no_use_they_are_tried_once_more():
+def test_where_late_updates_were_refused_they_are_tried_once_more():
     training = Training(1.0)
     rates = (1.0, 0.7, 0.6, CALM[1], 0.4, 0.1)
     assert [training.step(rate, late=False) for rate in rates] == [False] + [True] * 5
@@ -112,6 +112,18 @@ def test_once_the_rate_rises_again_it_is_over_for_good():
     assert training.watch.brief.limits.max_delay == 0
     assert not any(training.step(rate) for rate in (0.3, 1.0, 0.1))
     assert training.asked == 2
+
+
+def test_late_updates_that_gained_nothing_are_not_tried_at_a_lower_rate():
+    training = Training(1.0)
+    training.step(1.0)
+    training.watch.gained_nothing()
+    assert training.step(0.7), "nothing was tried yet"
+    training.watch.gained_nothing()
+    assert training.asked == 1
+    assert all(training.step(rate) for rate in (0.6, 0.4, 0.1))
+    assert training.asked == 1
+    assert not training.step(1.0), "a rate that rises counts as before"
 
 
 def test_groups_may_be_added():

@@ -3,7 +3,7 @@
 import pytest
 
 from deft_horovod.profile import Profile
-from deft_horovod.runtime.decide.trial_results import comparison, fastest
+from deft_horovod.runtime.decide.trial_results import comparison, fastest, slow
 
 STOCK, OURS = ("stock", False), ("deft", True)
 ROUNDS = {STOCK: [[5.0, 7.0], [6.0, 5.0]], OURS: [[3.0, 3.0], [2.0, 4.0]]}
@@ -38,3 +38,12 @@ def test_the_fastest_is_that_of_the_slowest_rank_and_noise_asks_for_more():
     assert again == [STOCK, OURS]
     few = {who: [one[:2] for one in rounds] for who, rounds in noisy.items()}
     assert fastest(Two(), few, 0.02)[1] == []
+
+
+def test_whoever_is_too_slow_on_every_rank_has_no_further_turn():
+    far = {STOCK: [[90.0, 92.0, 91.0]], OURS: [[30.0, 31.0, 30.0]]}
+    assert slow(Two(), far) == {STOCK}
+    near = {STOCK: [[90.0, 92.0, 91.0]], OURS: [[30.0, 61.0, 30.0]]}
+    assert slow(Two(), near) == frozenset()
+    few = {who: [one[:2] for one in rounds] for who, rounds in far.items()}
+    assert slow(Two(), few) == frozenset()
