@@ -5,8 +5,10 @@ namespace deft {
 std::int64_t bytes_of(DType dtype) {
   switch (dtype) {
     case DType::kUInt8:
+    case DType::kInt8:
       return 1;
     case DType::kFloat16:
+    case DType::kInt16:
       return 2;
     case DType::kFloat32:
     case DType::kInt32:
@@ -18,7 +20,17 @@ std::int64_t bytes_of(DType dtype) {
   return 0;
 }
 
-bool is_code(DType dtype) { return dtype == DType::kUInt8 || dtype == DType::kInt32; }
+bool is_code(DType dtype) {
+  switch (dtype) {
+    case DType::kUInt8:
+    case DType::kInt8:
+    case DType::kInt16:
+    case DType::kInt32:
+      return true;
+    default:
+      return false;
+  }
+}
 
 const char* name_of(Op op) {
   switch (op) {

@@ -12,7 +12,16 @@ enum class Op : std::uint8_t { kAllReduce, kReduceScatter, kAllGather, kBroadcas
 // What an all-reduce or a reduce-scatter makes of the ranks' values.
 enum class Reduction : std::uint8_t { kAverage, kSum };
 
-enum class DType : std::uint8_t { kFloat16, kFloat32, kFloat64, kUInt8, kInt32, kInt64 };
+enum class DType : std::uint8_t {
+  kFloat16,
+  kFloat32,
+  kFloat64,
+  kUInt8,
+  kInt8,
+  kInt16,
+  kInt32,
+  kInt64
+};
 
 // Forward of step t comes before backward of step t.
 enum class Stage : std::uint8_t { kForward, kBackward };

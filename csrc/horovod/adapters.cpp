@@ -33,6 +33,10 @@ hvd::DataType to_horovod(DType dtype) {
       return hvd::HOROVOD_FLOAT64;
     case DType::kUInt8:
       return hvd::HOROVOD_UINT8;
+    case DType::kInt8:
+      return hvd::HOROVOD_INT8;
+    case DType::kInt16:
+      return hvd::HOROVOD_INT16;
     case DType::kInt32:
       return hvd::HOROVOD_INT32;
     case DType::kInt64:

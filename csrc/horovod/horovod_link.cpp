@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "horovod/code_type.h"
 #include "horovod/common/operations.h"
 
 // Horovod exports these for Python; they are in no header.
@@ -49,22 +48,17 @@ struct Entry {
 };
 
 Entry make_entry(const Message& message, const Allocator& allocator) {
-  const hvd::DataType dtype =
-      type_of(message, horovod_mpi_enabled() ? Sums::kWideIntegers : Sums::kAnyIntegers);
-  const auto elements = [&](std::int64_t count) {
-    return count * bytes_of(message.dtype) / bytes_of(dtype);
-  };
+  const hvd::DataType dtype = to_horovod(message.dtype);
   Entry entry;
-  entry.output = std::make_shared<FlatTensor>(message.output, elements(message.output_elements),
-                                              dtype, message.owner);
+  entry.output =
+      std::make_shared<FlatTensor>(message.output, message.output_elements, dtype, message.owner);
   const bool in_place =
       message.input == message.output && message.input_elements == message.output_elements;
   // Horovod never writes to an input; its Tensor interface has one pointer for both directions.
   entry.input = in_place
                     ? entry.output
                     : std::make_shared<FlatTensor>(const_cast<void*>(message.input),
-                                                   elements(message.input_elements), dtype,
-                                                   message.owner);
+                                                   message.input_elements, dtype, message.owner);
   entry.context = std::make_shared<BufferContext>(entry.output, message.device, allocator);
   if (message.ready != nullptr) {
     entry.events.AddReadyEvent(std::make_shared<SignalEvent>(message.ready));
@@ -95,7 +89,7 @@ std::shared_ptr<hvd::Tensor> splits_of(const Message& message) {
 // Horovod fuses what waits side by side, and all of it arrives only with its last byte; but nothing
 // with different factors. A power of two that is multiplied in and out again changes no bit of
 // float32 and float64 (but for numbers near the smallest one); float16 has no room for it. Codes
-// are kept apart by their types (code_type.h).
+// are kept apart by their types (core/link/encoded/exchange.h).
 double factor_of(const Message& message) {
   const bool has_room = message.dtype == DType::kFloat32 || message.dtype == DType::kFloat64;
   return has_room ? std::ldexp(1.0, message.fusion_group) : 1.0;
@@ -116,6 +110,8 @@ bool horovod_has_ended() {
 
 HorovodLink::HorovodLink(HorovodLinkOptions options, Allocator allocator)
     : options_(options), allocator_(std::move(allocator)) {}
+
+bool HorovodLink::takes_any_integers() const { return !horovod_mpi_enabled(); }
 
 void HorovodLink::send(Message message, Completion done) {
   const std::string refusal = refusal_of(message);

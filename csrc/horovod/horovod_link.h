@@ -26,6 +26,8 @@ class HorovodLink final : public Link {
   HorovodLink(HorovodLinkOptions options, Allocator allocator);
 
   void send(Message message, Completion done) override;
+  // MPI may add up narrow integers with saturation.
+  [[nodiscard]] bool takes_any_integers() const override;
 
  private:
   HorovodLinkOptions options_;

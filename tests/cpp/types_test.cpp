@@ -16,6 +16,8 @@ TEST(Types, WindowsAreOrderedByStepThenStage) {
 
 TEST(Types, SizesAreThoseOfTheWire) {
   EXPECT_EQ(bytes_of(DType::kUInt8), 1);
+  EXPECT_EQ(bytes_of(DType::kInt8), 1);
+  EXPECT_EQ(bytes_of(DType::kInt16), 2);
   EXPECT_EQ(bytes_of(DType::kFloat16), 2);
   EXPECT_EQ(bytes_of(DType::kFloat32), 4);
   EXPECT_EQ(bytes_of(DType::kInt32), 4);
@@ -24,7 +26,9 @@ TEST(Types, SizesAreThoseOfTheWire) {
 }
 
 TEST(Types, CodesAreWholeNumbersThatTravelAsSums) {
-  for (const DType code : {DType::kUInt8, DType::kInt32}) EXPECT_TRUE(is_code(code));
+  for (const DType code : {DType::kUInt8, DType::kInt8, DType::kInt16, DType::kInt32}) {
+    EXPECT_TRUE(is_code(code));
+  }
   for (const DType other : {DType::kFloat16, DType::kFloat32, DType::kFloat64, DType::kInt64}) {
     EXPECT_FALSE(is_code(other));
   }

@@ -23,8 +23,8 @@ class ReadySignal {
 struct Message {
   std::string name;  // stable over steps: Horovod caches responses by name
   Op op = Op::kAllReduce;
-  // Codes (is_code) are summed even by a link that scales or averages all else. MPI may not sum
-  // kUInt8 modulo 256: where sums exceed 255, use kInt32.
+  // Codes (is_code) are summed even by a link that scales or averages all else. Sums of those
+  // narrower than kInt32 are modulo their range only where a link takes any integers.
   DType dtype = DType::kFloat32;
   const void* input = nullptr;
   std::int64_t input_elements = 0;
@@ -60,6 +60,8 @@ class Link {
   virtual void begin_step(std::int64_t /*step*/) {}
   // Whether messages meet those of other ranks by their order alone, not by their names.
   [[nodiscard]] virtual bool matches_by_order() const { return false; }
+  // Whether codes may be of any type, and messages of different types are never fused.
+  [[nodiscard]] virtual bool takes_any_integers() const { return false; }
 };
 
 }  // namespace deft

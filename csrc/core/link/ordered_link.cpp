@@ -17,6 +17,8 @@ class OrderedLink::State : public std::enable_shared_from_this<State> {
 
   [[nodiscard]] bool matches_by_order() const { return inner_->matches_by_order(); }
 
+  [[nodiscard]] bool takes_any_integers() const { return inner_->takes_any_integers(); }
+
   void send(Message message, Completion done) {
     if (!message.in_order) {
       inner_->send(std::move(message), std::move(done));
@@ -93,5 +95,7 @@ void OrderedLink::send(Message message, Completion done) {
 }
 
 bool OrderedLink::matches_by_order() const { return state_->matches_by_order(); }
+
+bool OrderedLink::takes_any_integers() const { return state_->takes_any_integers(); }
 
 }  // namespace deft

@@ -17,6 +17,7 @@ class OrderedLink : public Link {
   // Messages that do not ask for order pass at once. One that fails takes those held back with it.
   void send(Message message, Completion done) override;
   [[nodiscard]] bool matches_by_order() const override;
+  [[nodiscard]] bool takes_any_integers() const override;
 
  private:
   class State;

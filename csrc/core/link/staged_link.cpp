@@ -54,6 +54,8 @@ class StagedLink::Carrier : public std::enable_shared_from_this<Carrier> {
 
   [[nodiscard]] bool matches_by_order() const { return inner_->matches_by_order(); }
 
+  [[nodiscard]] bool takes_any_integers() const { return inner_->takes_any_integers(); }
+
   void carry(Message message, Completion done) {
     if (message.device < 0) {
       inner_->send(std::move(message), std::move(done));
@@ -118,5 +120,7 @@ void StagedLink::send(Message message, Completion done) {
 }
 
 bool StagedLink::matches_by_order() const { return carrier_->matches_by_order(); }
+
+bool StagedLink::takes_any_integers() const { return carrier_->takes_any_integers(); }
 
 }  // namespace deft

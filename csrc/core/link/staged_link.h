@@ -32,6 +32,7 @@ class StagedLink : public Link {
   // too.
   void send(Message message, Completion done) override;
   [[nodiscard]] bool matches_by_order() const override;
+  [[nodiscard]] bool takes_any_integers() const override;
 
  private:
   class Carrier;

@@ -19,6 +19,10 @@ at::ScalarType to_torch(DType dtype) {
       return at::kDouble;
     case DType::kUInt8:
       return at::kByte;
+    case DType::kInt8:
+      return at::kChar;
+    case DType::kInt16:
+      return at::kShort;
     case DType::kInt32:
       return at::kInt;
     case DType::kInt64:

@@ -123,8 +123,10 @@ class EncodedLink::Carrier : public std::enable_shared_from_this<Carrier> {
       return;
     }
     BufferPool::Buffer buffer = pool_.take(Exchange::buffer_bytes(*encoding, place_));
+    const std::int32_t group = inner_->takes_any_integers() ? message.fusion_group : 0;
+    Exchange exchange(*encoding, place_, buffer, group);
     const auto flight = std::make_shared<Flight>(
-        Flight{std::move(message), encoding, buffer, {*encoding, place_, buffer}, std::move(done)});
+        Flight{std::move(message), encoding, buffer, std::move(exchange), std::move(done)});
     encoding->encode(static_cast<const float*>(flight->message.input), flight->exchange.message());
     const bool in_two = encoding->owners() > 1;
     hand_over(flight->exchange.first(flight->message), in_two,

@@ -1,15 +1,21 @@
 // How encoded bytes travel between ranks: the messages of an exchange, and where their bytes lie in
 // one buffer.
 //
-// Two ranks add up their bytes, as 32-bit integers without carry beyond them, and each takes its
-// own off again: an all-reduce moves as much as an exchange of both would, and in Gloo it is the
-// one that sends and receives at once. (MPI may add up single bytes with saturation.)
+// Two ranks add up their bytes, as integers without carry beyond them, and each takes its own off
+// again: an all-reduce moves as much as an exchange of both would, and in Gloo it is the one that
+// sends and receives at once.
+//
+// Horovod fuses what waits side by side, and all of it arrives only with its last byte; but nothing
+// of different types. So bytes travel as integers of another type for each fusion group, as far as
+// there are any. (An encoded message is a whole number of 32-bit words; an all-to-all is not
+// fused.)
 //
 // With one owner the buffer has the messages of all ranks, in the order of ranks. With several it
 // has the own message and, behind it, what others sent of the own chunk; then the encoded sums of
 // the own chunk begin there, and those of all chunks take the place of the message.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -30,7 +36,8 @@ struct Place {
 
 class Exchange {
  public:
-  Exchange(const Encoding& encoding, Place place, BufferPool::Buffer buffer);
+  Exchange(const Encoding& encoding, Place place, BufferPool::Buffer buffer,
+           std::int32_t fusion_group);
 
   [[nodiscard]] static std::int64_t buffer_bytes(const Encoding& encoding, Place place);
 
@@ -50,12 +57,13 @@ class Exchange {
  private:
   [[nodiscard]] bool is_pair() const;
   [[nodiscard]] std::byte* of_other() const;
-  [[nodiscard]] Message bytes_for(const Message& message, Op op) const;
+  [[nodiscard]] Message bytes_for(const Message& message, Op op, DType dtype) const;
 
   std::int64_t bytes_;  // of an encoded message
   std::vector<std::int64_t> chunk_bytes_;
   Place place_;
   BufferPool::Buffer buffer_;
+  std::size_t turn_;  // of the types
 };
 
 }  // namespace deft

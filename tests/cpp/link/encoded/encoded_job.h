@@ -38,10 +38,13 @@ struct Job {
   ~Job() { meeting->end(); }
 
   // Of all ranks; the values become what arrives.
-  std::vector<LinkStatus> reduce(std::vector<Floats>& values, const std::string& name) {
+  std::vector<LinkStatus> reduce(std::vector<Floats>& values, const std::string& name,
+                                 std::int32_t fusion_group = 0) {
     std::vector<std::future<LinkStatus>> answers;
     for (std::size_t rank = 0; rank < links.size(); ++rank) {
-      answers.push_back(sent(*links[rank], message_on(values[rank], name)));
+      Message message = message_on(values[rank], name);
+      message.fusion_group = fusion_group;
+      answers.push_back(sent(*links[rank], std::move(message)));
     }
     std::vector<LinkStatus> found;
     for (auto& answer : answers) found.push_back(wait_for(answer));

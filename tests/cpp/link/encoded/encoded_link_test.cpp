@@ -53,6 +53,26 @@ TEST_P(ExchangeTest, AllRanksGetTheSameBitsNearTheAverage) {
   }
 }
 
+TEST_P(ExchangeTest, MessagesOfOtherGroupsAreOfOtherTypesAndArriveAsTheSameBits) {
+  const std::vector<std::string> names = {"0", "1", "2", "3"};
+  for (const std::size_t elements : {1UL, 257UL, 4099UL}) {
+    Job job(ranks_, names, owners_, false, elements, {});
+    std::vector<Floats> first = values_of(ranks_, 1, elements);
+    for (const LinkStatus& status : job.reduce(first, names[0])) ASSERT_TRUE(status.ok());
+    for (std::int32_t group = 1; group < 4; ++group) {
+      std::vector<Floats> values = values_of(ranks_, 1, elements);
+      const std::string& name = names[static_cast<std::size_t>(group)];
+      for (const LinkStatus& status : job.reduce(values, name, group)) ASSERT_TRUE(status.ok());
+      EXPECT_EQ(values, first) << elements << ", group " << group;
+    }
+    std::set<DType> types;
+    for (const std::string& name : names) {
+      types.merge(job.meeting->types.at(owners_ && ranks_ > 1 ? name + ".sums" : name));
+    }
+    EXPECT_EQ(types.size(), names.size());
+  }
+}
+
 TEST_P(ExchangeTest, NothingIsLostButWhatWaitsInRests) {
   Job job(ranks_, {"m"}, owners_);
   std::vector<double> produced(kElements);  // and not arrived: on average

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -77,6 +78,7 @@ class Meeting {
         if (each.message.name != all[0].message.name) {
           status = {Outcome::kInvalid, each.message.name + " met " + all[0].message.name};
         }
+        types[each.message.name].insert(each.message.dtype);
       }
     }
     if (status.ok()) deliver(all);
@@ -91,6 +93,7 @@ class Meeting {
 
   std::map<std::string, LinkStatus> failures;   // by the names of messages
   std::vector<std::vector<std::string>> order;  // of each rank, as they came
+  std::map<std::string, std::set<DType>> types;
 
  private:
   struct Came {
@@ -139,8 +142,14 @@ class Meeting {
       return;
     }
     if (first.op == Op::kAllReduce) {
-      first.dtype == DType::kInt32 ? add<std::uint32_t>(all) : add<std::uint8_t>(all);
-      return;
+      switch (bytes_of(first.dtype)) {
+        case 1:
+          return add<std::uint8_t>(all);
+        case 2:
+          return add<std::uint16_t>(all);
+        default:
+          return add<std::uint32_t>(all);
+      }
     }
     for (std::size_t to = 0; to < all.size(); ++to) {
       const Message& into = all[to].message;
@@ -182,6 +191,7 @@ class MeetingLink : public Link {
     });
   }
   [[nodiscard]] bool matches_by_order() const override { return meeting_->by_order(); }
+  [[nodiscard]] bool takes_any_integers() const override { return true; }
 
  private:
   const std::shared_ptr<Meeting> meeting_;
