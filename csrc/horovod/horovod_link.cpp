@@ -11,9 +11,8 @@
 
 #include "horovod/common/operations.h"
 
-// Horovod exports these for Python; they are in no header.
-extern "C" int horovod_is_initialized();  // not 0: initialised, and not shut down here
-extern "C" bool horovod_mpi_enabled();
+// Horovod exports it for Python; it is in no header. Not 0: initialised, and not shut down here.
+extern "C" int horovod_is_initialized();
 
 namespace deft {
 
@@ -111,7 +110,7 @@ bool horovod_has_ended() {
 HorovodLink::HorovodLink(HorovodLinkOptions options, Allocator allocator)
     : options_(options), allocator_(std::move(allocator)) {}
 
-bool HorovodLink::takes_any_integers() const { return !horovod_mpi_enabled(); }
+bool HorovodLink::takes_any_integers() const { return !hvd::horovod_mpi_enabled(); }
 
 void HorovodLink::send(Message message, Completion done) {
   const std::string refusal = refusal_of(message);

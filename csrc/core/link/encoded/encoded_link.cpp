@@ -122,7 +122,7 @@ class EncodedLink::Carrier : public std::enable_shared_from_this<Carrier> {
       carry_whole(std::move(message), *encoding, std::move(done));
       return;
     }
-    BufferPool::Buffer buffer = pool_.take(Exchange::buffer_bytes(*encoding, place_));
+    const BufferPool::Buffer buffer = pool_.take(Exchange::buffer_bytes(*encoding, place_));
     const std::int32_t group = inner_->takes_any_integers() ? message.fusion_group : 0;
     Exchange exchange(*encoding, place_, buffer, group);
     const auto flight = std::make_shared<Flight>(
