@@ -307,7 +307,7 @@ class Control:
             if self._asked is not None and self._whole_brief.purpose == "profile":
                 self._asked.take(self._profile, agreement)
         if self.phase.kind == "trial" and planned is not None:
-            self._tried[self.phase.policy, self.phase.late] = planned.plan
+            self._tried[self.phase.who] = planned.plan
         self._phases.end_trial()
         if self._phases.between_rounds:
             self._phases.drop(slow(agreement, self._phases.rounds))

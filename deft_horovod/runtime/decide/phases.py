@@ -139,8 +139,8 @@ class Phases:
     def try_late(self) -> None:
         """What runs takes turns with late updates, once gradients were looked at. Nothing else has
         changed, so nothing else is measured again."""
-        running, late = self.phase.who
-        candidates = ((running, late), (_SYNCHRONOUS, True))
+        running = self.phase.policy
+        candidates = (self.phase.who, (_SYNCHRONOUS, True))
         for who in candidates:
             self._trials.pop(who, None)
         # Of stock Horovod's gradients nobody sees enough.

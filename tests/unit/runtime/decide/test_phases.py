@@ -104,6 +104,7 @@ def test_the_choice_gains_enough_or_is_stock(stock_us, others, min_gain):
     if chosen == (STOCK, False):
         assert fastest >= stock_us * (1 - min_gain) - 1e-6
     else:
+        assert fastest <= stock_us * (1 - min_gain) + 1e-6
         assert measured[chosen] <= stock_us * (1 - min_gain) * (1 + min_gain / 2) + 1e-6
         rivals = [us for who, us in measured.items() if chosen[1] or not who[1]]
         assert measured[chosen] <= min(rivals) * (1 + min_gain / 2) + 1e-6
