@@ -8,11 +8,13 @@ docs/internals/solver.md.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from deft_horovod.plan import Plan
 from deft_horovod.policies.base import Policy, Request
 from deft_horovod.policies.bucket import Bucketed
+from deft_horovod.policies.fewest_bytes import FewestBytes
 from deft_horovod.policies.limits import limits_of
 from deft_horovod.policies.measured import MeasuredPolicy
 from deft_horovod.policies.priority import Priority
@@ -30,6 +32,7 @@ _FUSED: Final[tuple[Policy, ...]] = (Bucketed(), Priority(), MgWfbp())
 # These send every gradient by itself, which takes long to plan where there are many, and to do.
 _SINGLE: Final[tuple[Policy, ...]] = (P3(), ByteScheduler(), UsByte(), DCredit())
 _MOST_SINGLE: Final = 320  # gradients
+_COARSEST: Final = FewestBytes()
 
 
 class LeastStale(MeasuredPolicy):
@@ -52,5 +55,10 @@ class LeastStale(MeasuredPolicy):
 
             return deft.solve(self.name, request.parameters, request.profile, allowed)
 
-        late = delayed if allowed.max_delay and allowed.late_share >= 1.0 else None
-        return solve(self.name, request.parameters, request.profile, allowed, others, late)
+        def rounded() -> Plan:
+            in_time = replace(allowed, max_delay=0, max_merge=1)
+            return _COARSEST.plan(replace(request, limits=in_time))
+
+        lossy = [delayed] if allowed.max_delay and allowed.late_share >= 1.0 else []
+        lossy += [rounded] if allowed.formats else []
+        return solve(self.name, request.parameters, request.profile, allowed, others, lossy)

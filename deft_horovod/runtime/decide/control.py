@@ -25,6 +25,7 @@ from deft_horovod.profile import LinkCost, Profile
 from deft_horovod.runtime.correct.correction import possible
 from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.decide.drift import Drift
+from deft_horovod.runtime.decide.far_behind import exact_ranges
 from deft_horovod.runtime.decide.guard import Guard, guard_of
 from deft_horovod.runtime.decide.log_lines import lateness_text, verdict
 from deft_horovod.runtime.decide.phases import Phase, Phases
@@ -309,8 +310,10 @@ class Control:
         if self.phase.kind == "trial" and planned is not None:
             self._tried[self.phase.who] = planned.plan
         self._phases.end_trial()
-        if self._phases.between_rounds:
-            self._phases.drop(slow(agreement, self._phases.rounds))
+        if self._phases.may_drop:
+            plan = planned.plan if planned is not None else None
+            untried = exact_ranges(self._phases.untried, self._profile, plan)
+            self._phases.drop(slow(agreement, self._phases.rounds, untried))
         if not self._phases.undecided:
             self._phases.proceed()
             return

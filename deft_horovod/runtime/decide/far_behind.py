@@ -6,10 +6,14 @@ times as long as that of another, and trying all of them equally often is what t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from deft_horovod.plan import Plan
+from deft_horovod.plan.contents import bucket_bytes
+from deft_horovod.profile import Profile
 from deft_horovod.runtime.decide.contenders import Who
 
 FEWEST_STEPS: Final = 3  # of each; fewer may be apart by chance
@@ -22,7 +26,18 @@ class StepRange:
     """Of one candidate's steps."""
 
     shortest_us: float
-    longest_us: float
+    longest_us: float = math.inf
+
+
+def exact_ranges(
+    names: Iterable[Who], profile: Profile | None, plan: Plan | None
+) -> dict[Who, StepRange]:
+    """Of candidates by which all bytes of a plan travel as they are and in time: a step takes at
+    least what the link takes for them. None where that is not known."""
+    if profile is None or profile.link is None or plan is None:
+        return {}
+    link_us = profile.link.beta_us_per_byte * sum(bucket_bytes(plan))
+    return dict.fromkeys(names, StepRange(link_us))
 
 
 def far_behind(ranges: Mapping[Who, StepRange]) -> frozenset[Who]:

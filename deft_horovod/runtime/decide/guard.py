@@ -34,6 +34,7 @@ from deft_horovod.runtime.reduce.planned import PlannedReducer
 _LOG: Final = logging.getLogger("deft_horovod")
 _FEWEST_STEPS: Final = 20  # to judge by
 _WINDOW_STEPS: Final = 100  # after which a running plan is judged again
+_LOOKS: Final = 40  # the first ones of them, whose gradients are looked at: that takes time
 # A plan stays until its cost is twice the budget, or the turn has fallen by this factor; and for
 # that many windows in a row. Else noise would bring a new plan, which costs seconds.
 _OVER: Final = 2.0
@@ -116,6 +117,8 @@ class Guard(Follower[Boundary]):
             return
         if self._steps == 1:
             self._watch.begin_anew()
+        if self._steps == _LOOKS:
+            self._watch.rest()
         if self._steps < _WINDOW_STEPS:
             return
         self._steps = 0

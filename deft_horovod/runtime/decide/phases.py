@@ -23,7 +23,8 @@ _SYNCHRONOUS: Final = "least_stale"
 _ROUNDED: Final = "fewest_bytes"  # worth a try where wire formats are allowed
 _MORE_ROUNDS: Final = 4  # where noise hides which candidate is the fastest
 _LOOKS: Final = 40  # steps whose gradients are judged; the guard wants 20, twice is less noisy
-_CANDIDATES: Final = (BASELINE, "bucket", "priority", _SYNCHRONOUS)
+_EXACT: Final = ("bucket", "priority")  # whatever may be rounded
+_BY_HARM: Final = (BASELINE, *_EXACT, _SYNCHRONOUS, _ROUNDED)
 
 
 @dataclass(frozen=True)
@@ -76,13 +77,19 @@ def _one_round(candidates: Iterable[tuple[str, bool]], config: Config) -> tuple[
 
 
 def _candidates(policy: str, *, late: bool, rounded: bool) -> list[tuple[str, bool]]:
-    """Policies, and whether they may be late: what `auto` chooses from, the least harmful first, or
-    the baseline and one other."""
+    """Policies, and whether they may be late: what `auto` chooses from, or the baseline and one
+    other. What rounds has its turn early: after it some need none."""
     if policy != "auto":
         return [(BASELINE, False), (policy, late)]
-    names = (*_CANDIDATES, _ROUNDED) if rounded else _CANDIDATES
+    names = (BASELINE, *((_ROUNDED,) if rounded else ()), *_EXACT, _SYNCHRONOUS)
     candidates = [(name, False) for name in names]
     return [*candidates, (_SYNCHRONOUS, True)] if late else candidates
+
+
+def _harm(who: tuple[str, bool]) -> tuple[bool, int]:
+    """What comes first does the least to gradients."""
+    name, late = who
+    return late, _BY_HARM.index(name) if name in _BY_HARM else len(_BY_HARM)
 
 
 @dataclass
@@ -113,7 +120,7 @@ class Phases:
     def trials(self) -> Mapping[tuple[str, bool], float]:
         """Of each candidate (policy, late) the median step time, of this rank, in microseconds."""
         return {
-            key: median(us for one in rounds for us in one) for key, rounds in self._trials.items()
+            key: median(us for one in rounds for us in one) for key, rounds in self.rounds.items()
         }
 
     def named_trials(self) -> dict[str, float]:
@@ -122,8 +129,9 @@ class Phases:
 
     @property
     def rounds(self) -> Mapping[tuple[str, bool], Sequence[Sequence[float]]]:
-        """Of each candidate, round by round, the step times of this rank, in microseconds."""
-        return self._trials
+        """Of each candidate, round by round, the step times of this rank, in microseconds. The
+        least harmful is the first."""
+        return {who: self._trials[who] for who in sorted(self._trials, key=_harm)}
 
     def restart(self, steps_done: int) -> None:
         """Everything has to be measured again."""
@@ -176,18 +184,30 @@ class Phases:
         self._seen_us.clear()
 
     @property
-    def between_rounds(self) -> bool:
-        """Whether all have had their turn, and the next round begins."""
-        both = self.phases[self._place : self._place + 2]
-        if self.purpose != "train" or [phase.kind for phase in both] != ["trial", "trial"]:
-            return False
-        return len({len(self._trials.get(phase.who, ())) for phase in both}) == 1
+    def may_drop(self) -> bool:
+        """Whether turns lie ahead that may turn out to be of no use. People who compare want
+        all."""
+        trying = self.phase.kind == "trial" and not self.undecided
+        return trying and self.purpose == "train"
+
+    @property
+    def untried(self) -> frozenset[tuple[str, bool]]:
+        """Of those that are exact whatever may be rounded, whoever had no turn yet."""
+        ahead = {phase.who for phase in self._ahead} - set(self._trials)
+        return frozenset(who for who in ahead if who[0] in _EXACT)
+
+    @property
+    def _ahead(self) -> tuple[Phase, ...]:
+        return self.phases[self._place + 1 :]
 
     def drop(self, slow: Container[tuple[str, bool]]) -> None:
-        """These have no further turn; nor has one that is left alone."""
-        done, ahead = self.phases[: self._place + 1], self.phases[self._place + 1 :]
-        left = tuple(phase for phase in ahead if phase.who not in slow)
-        self.phases = (*done, *left) if len({phase.who for phase in left}) > 1 else done
+        """These have no further turn; nor has one that had its turn and is left alone."""
+        done = self.phases[: self._place + 1]
+        left = tuple(phase for phase in self._ahead if phase.who not in slow)
+        rivals = {phase.who for phase in (*done, *left) if phase.kind == "trial"}
+        rivals = {who for who in rivals if who not in slow}
+        alone = len(rivals) == 1 and rivals <= set(self._trials)
+        self.phases = done if alone else (*done, *left)
 
     def proceed(self) -> None:
         """On to the next phase."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from deft_horovod.comparison import Arm, Comparison
+from deft_horovod.peers import BASELINE
 from deft_horovod.plan import Plan
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.decide.contenders import StepTime, Who, contenders
@@ -15,15 +16,20 @@ from deft_horovod.runtime.ranks.agreement import Agreement, largest
 Rounds = Sequence[Sequence[float]]
 
 
-def slow(agreement: Agreement, rounds: Mapping[Who, Rounds]) -> frozenset[Who]:
-    """Those that need no further turn. All ranks ask for it together."""
+def slow(
+    agreement: Agreement, rounds: Mapping[Who, Rounds], untried: Mapping[Who, StepRange]
+) -> frozenset[Who]:
+    """Those that need no further turn. All ranks ask for it together. `untried`: what is known of
+    some that had none; a link may have been measured in a bad moment, so that it only counts if
+    the baseline turns out to be as slow."""
     steps = {who: [us for one in mine for us in one] for who, mine in rounds.items()}
     if min(map(len, steps.values())) < FEWEST_STEPS:
         return frozenset()
     shortest = largest(agreement, [min(mine) for mine in steps.values()])
     longest = largest(agreement, [max(mine) for mine in steps.values()])
     ranges = {who: StepRange(*pair) for who, *pair in zip(steps, shortest, longest, strict=True)}
-    return far_behind(ranges)
+    found = far_behind({**ranges, **untried})
+    return found if (BASELINE, False) in found else found - set(untried)
 
 
 def fastest(

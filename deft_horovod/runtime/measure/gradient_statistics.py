@@ -2,7 +2,8 @@
 
 The squares of this rank's own gradient and of the average separate signal from noise, so no message
 is needed. A sample of the elements of the largest parameters is looked at; every parameter counts
-by its size. Nothing is read back from an accelerator before it is asked for.
+by its size. It is taken in runs of neighbours, as memory comes in lines: single elements would take
+several times as long. Nothing is read back from an accelerator before it is asked for.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from deft_horovod.preserver.cost import Gradients
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 
 _PARAMETERS: Final = 64
-_ELEMENTS: Final = 4096  # of each
+_RUN: Final = 16  # neighbours; those of a float32 fill a line of memory
+_RUNS: Final = 256  # of each
 _REMEMBERED: Final = 64  # steps
 
 
@@ -30,7 +32,8 @@ class GradientStatistics:
     def __init__(self, ranks: int, *, summed: bool) -> None:
         self._ranks = ranks
         self._scale = float(ranks) if summed else 1.0  # what reducing multiplies equal ones by
-        self._strides: dict[int, int] = {}  # of the slots that are looked at
+        self._strides: dict[int, int] = {}  # of the slots that are looked at, from run to run
+        self._rests = False
         self.pieces: dict[int, int] = {}  # buckets that hold a part of it
         self._own: dict[int, dict[int, torch.Tensor]] = {}  # norms, by step and slot
         self._average: dict[int, tuple[int, torch.Tensor]] = {}  # the latest sample, and its step
@@ -42,6 +45,7 @@ class GradientStatistics:
 
     def follow(self, members: Sequence[NamedParameter], plan: Plan) -> None:
         """Another plan runs from now on."""
+        self._rests = False
         self._own.clear()
         self._average.clear()
         self._counted += len(self._steps)
@@ -55,11 +59,13 @@ class GradientStatistics:
             self.begin_anew()
         chosen = [slot for slot in chosen if members[slot].tensor.device == device]
         self._weights.clear()
-        self._strides = {s: -(-members[s].tensor.numel() // _ELEMENTS) for s in chosen}
+        self._strides = {s: max(_RUN, -(-members[s].tensor.numel() // _RUNS)) for s in chosen}
         self.pieces = {slot: holds[slot] for slot in chosen}
 
     def note_own(self, step: int, gradients: Sequence[torch.Tensor | None]) -> None:
         """What this rank has contributed in a step, by slot."""
+        if self._rests:
+            return
         samples = self._samples(gradients, self._strides)
         if samples:
             norms = torch._foreach_norm(list(samples.values()))  # noqa: SLF001
@@ -70,6 +76,8 @@ class GradientStatistics:
         self, step: int, gradients: Sequence[torch.Tensor | None], pieces: Mapping[int, int]
     ) -> None:
         """Averages of a step, by slot; of the parameters that so many buckets brought a part of."""
+        if self._rests:
+            return
         own = self._own.get(step, {})
         whole = [slot for slot in own if pieces.get(slot) == self.pieces[slot]]
         samples = self._samples(gradients, whole)
@@ -94,14 +102,20 @@ class GradientStatistics:
 
     def begin_anew(self) -> None:
         """Forgets what was seen."""
-        self._sums, self._counted = None, 0
+        self._rests, self._sums, self._counted = False, None, 0
         self._steps.clear()
+        self._own.clear()
+
+    def rest(self) -> None:
+        """Enough was seen: looks at nothing until another beginning."""
+        self._rests = True
 
     def _weights_of(self, slots: tuple[int, ...]) -> torch.Tensor:
-        """An element of a sample stands for as many as its stride."""
+        """An element of a sample stands for as many as there are from run to run, over those of a
+        run."""
         if slots not in self._weights:
-            strides = [float(self._strides[slot]) for slot in slots]
-            self._weights[slots] = torch.tensor(strides, dtype=torch.float32, device=self._device)
+            weights = [self._strides[slot] / _RUN for slot in slots]
+            self._weights[slots] = torch.tensor(weights, dtype=torch.float32, device=self._device)
         return self._weights[slots]
 
     def _follows(self, slot: int, step: int) -> bool:
@@ -119,6 +133,8 @@ class GradientStatistics:
         for slot in slots:
             gradient = gradients[slot]
             if gradient is not None and not gradient.is_sparse:
-                flat = gradient.detach().reshape(-1)
-                found[slot] = flat[:: self._strides[slot]].to(torch.float32, copy=True)
+                flat, stride = gradient.detach().reshape(-1), self._strides[slot]
+                if stride > _RUN:
+                    flat = flat.unfold(0, _RUN, stride)
+                found[slot] = flat.to(torch.float32, copy=True)
         return found

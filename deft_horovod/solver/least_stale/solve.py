@@ -20,7 +20,9 @@ from typing import Final
 
 from deft_horovod.base.parameter import Parameter
 from deft_horovod.base.period import LONGEST_PERIOD
+from deft_horovod.base.wire_format import error_of
 from deft_horovod.plan import Plan
+from deft_horovod.plan.contents import bucket_bytes
 from deft_horovod.plan.staleness import mean_staleness, staleness, updates_per_step
 from deft_horovod.profile import Profile
 from deft_horovod.solver.least_stale.greedy import Solution, choose_greedily
@@ -102,12 +104,12 @@ def solve(
     profile: Profile,
     limits: Limits,
     others: Iterable[Plan] = (),
-    late: Callable[[], Plan] | None = None,
+    lossy: Iterable[Callable[[], Plan]] = (),
     weights: Weights | None = None,
 ) -> Plan:
     """The best plan, with its prediction. `others`: synchronous plans to compare with, so that the
-    result is never predicted to be slower than one of them; `late`: makes one more, within the
-    limits, for when not everything can be hidden. Expects a measured link."""
+    result is never predicted to be slower than one of them; `lossy`: each makes one more, late or
+    rounded within the limits, for when not everything can be hidden. Expects a measured link."""
     # OR-Tools takes a while to load, and most ranks and policies never need it.
     from deft_horovod.solver.least_stale.exact import improve
 
@@ -135,8 +137,8 @@ def solve(
     limit_us = min((other.exposed_us for other in known), default=math.inf)
     candidates = [c for c in [*candidates, *known] if c.exposed_us <= limit_us]
     best = choose(candidates, profile)
-    if late is not None and best.exposed_us > _TOLERANCE * profile.compute_us:
-        best = choose([best, _known(late(), judge, profile)], profile)
+    if best.exposed_us > _TOLERANCE * profile.compute_us:
+        best = choose([best, *(_known(make(), judge, profile) for make in lossy)], profile)
     bound = bound_us(parameters, profile, limits)
     plan = best.plan.model_copy(update={"policy": policy})
     return predict(plan, profile, bound_us=bound, status=best.status)
@@ -169,8 +171,12 @@ def _candidate(
 def _known(plan: Plan, judge: Profile, profile: Profile) -> Candidate:
     """One that was made elsewhere."""
     status = plan.prediction.status if plan.prediction is not None else "greedy"
-    late = mean_staleness(staleness(plan))  # other plans round nothing
-    return Candidate(plan, *_exposed_us(plan, profile, judge), late, status)
+    sizes = bucket_bytes(plan)
+    rounded = sum(
+        size * error_of(bucket.format) for size, bucket in zip(sizes, plan.buckets, strict=True)
+    )
+    harm = mean_staleness(staleness(plan)) + rounded / max(1, sum(sizes))
+    return Candidate(plan, *_exposed_us(plan, profile, judge), harm, status)
 
 
 def _exposed_us(plan: Plan, profile: Profile, judge: Profile) -> tuple[float, float]:

@@ -52,6 +52,8 @@ def test_it_sends_no_more_bytes_than_what_seems_to_be_enough_and_seems_as_fast(n
     fewest, enough = FEWEST_BYTES.plan(request), LEAST_STALE.plan(request)
     assert sum(message_bytes(fewest)) <= sum(message_bytes(enough)) * 1.01
     assert fewest.prediction.step_us < 1.02 * enough.prediction.step_us
+    # The other one compares itself with this one, where it cannot hide everything.
+    assert enough.prediction.step_us < 1.0021 * fewest.prediction.step_us
 
 
 def test_a_format_that_was_vetoed_is_not_used():

@@ -23,7 +23,7 @@ class Seen:
 
     def __init__(self):
         self.turn = None
-        self.followed = self.begun = 0
+        self.followed = self.begun = self.rested = 0
 
     def follow(self, members, plan):
         del members, plan
@@ -31,6 +31,10 @@ class Seen:
 
     def begin_anew(self):
         self.begun += 1
+
+    def rest(self):
+        assert self.rested < self.begun
+        self.rested += 1
 
     def seen(self, fewest_steps):
         return None if self.turn is None else Gradients(1.0, 1.0, self.turn, 4, fewest_steps)
@@ -183,6 +187,16 @@ def test_each_window_stands_for_itself_and_planning_takes_all_there_is():
     assert seen.begun == 0
     windows(guard, 3)
     assert seen.begun == 3
+
+
+def test_in_a_window_it_looks_long_enough_and_rests_for_most_of_it():
+    guard, seen, _ = guarded(0.5)
+    looked_at = 0
+    for _ in range(5 * WINDOW):
+        guard.end_boundary(boundary())
+        looked_at += seen.begun > seen.rested
+    assert seen.begun == seen.rested == 5
+    assert 5 * 20 < looked_at < 5 * WINDOW / 2
 
 
 def test_the_watch_follows_the_plan_that_runs():

@@ -186,31 +186,51 @@ def test_late_updates_are_tried_against_what_runs_once_gradients_were_looked_at(
     assert phases.trials == {**before, **fresh}
 
 
-@given(options, st.sets(st.sampled_from([(STOCK, False), ("bucket", False), ("priority", False)])))
-def test_those_that_are_dropped_between_rounds_have_no_further_turn(given_options, slow):
-    config = Config(**{**given_options, "trial_rounds": 3, "max_delay": 0, "max_merge": 1})
-    phases = Phases("auto", config)
-    asked, seen = 0, []
+CANDIDATES = [
+    (name, False) for name in (STOCK, "fewest_bytes", "bucket", "priority", "least_stale")
+]
+UNTRIED = {("bucket", False), ("priority", False)}
+
+
+@given(options, st.sets(st.sampled_from(CANDIDATES)))
+def test_those_that_are_dropped_have_no_further_turn_and_the_others_have_all(given_options, slow):
+    given_options = {**given_options, "trial_rounds": 3, "max_delay": 0, "max_merge": 1}
+    phases = Phases("auto", Config(**given_options, accuracy="equal"))
+    seen, dropped_at = [], {}
     while True:
         if phases.phase.kind == "trial":
             seen.append(phases.phase.who)
         phases.end_trial()
-        if phases.between_rounds:
-            asked += 1
-            phases.drop(slow)
+        if phases.may_drop:
+            assert phases.untried == UNTRIED - set(seen) - set(dropped_at)
+            now = {who for who in slow if who in seen or who in UNTRIED}
+            phases.drop(now)
+            dropped_at |= {who: len(seen) for who in now - set(dropped_at)}
         if phases.undecided:
             break
         phases.proceed()
-    first = [(STOCK, False), ("bucket", False), ("priority", False), ("least_stale", False)]
-    left = [who for who in first if who not in slow]
-    again = left if len(left) > 1 else []
-    assert seen == [*first, *again, *again]
-    assert asked == (2 if again else 1)
+    for who, place in dropped_at.items():
+        assert who not in seen[place:]
+    left = [who for who in CANDIDATES if who not in dropped_at]
+    if len(left) > 1:
+        assert all(seen.count(who) == 3 for who in left)
+    for who in left:  # one that is left alone has a turn, but not against nobody
+        assert who in seen
+        assert len(left) > 1 or seen[max(dropped_at.values()) :].count(who) <= 1
+    assert all(seen.count(who) for who in {*CANDIDATES} - UNTRIED)
+
+
+def test_what_rounds_has_its_turn_early_and_ranks_last_of_what_is_in_time():
+    phases = Phases("auto", Config(accuracy="equal", max_delay=1, warmup_steps=0, trial_rounds=1))
+    turns = [who for kind, *who in walked(phases, 1.0) if kind == "trial"]
+    assert turns[:2] == [[STOCK, False], ["fewest_bytes", False]]
+    harm = [STOCK, "bucket", "priority", "least_stale", "fewest_bytes"]
+    assert [*phases.rounds] == [*((name, False) for name in harm), ("least_stale", True)]
 
 
 def test_people_who_compare_want_all_rounds():
     phases = Phases("auto", Config(), purpose="compare")
     while not phases.undecided:
         phases.end_trial()
-        assert not phases.between_rounds
+        assert not phases.may_drop
         phases.proceed()

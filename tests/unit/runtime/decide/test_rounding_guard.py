@@ -45,6 +45,8 @@ class Seen:
 
     def begin_anew(self): ...
 
+    def rest(self): ...
+
     def seen(self, fewest_steps):
         del fewest_steps
         return self.gradients

@@ -3,6 +3,7 @@
 import pytest
 
 from deft_horovod.profile import Profile
+from deft_horovod.runtime.decide.far_behind import StepRange
 from deft_horovod.runtime.decide.trial_results import comparison, fastest, slow
 
 STOCK, OURS = ("stock", False), ("deft", True)
@@ -42,8 +43,17 @@ def test_the_fastest_is_that_of_the_slowest_rank_and_noise_asks_for_more():
 
 def test_whoever_is_too_slow_on_every_rank_has_no_further_turn():
     far = {STOCK: [[90.0, 92.0, 91.0]], OURS: [[30.0, 31.0, 30.0]]}
-    assert slow(Two(), far) == {STOCK}
+    assert slow(Two(), far, {}) == {STOCK}
     near = {STOCK: [[90.0, 92.0, 91.0]], OURS: [[30.0, 61.0, 30.0]]}
-    assert slow(Two(), near) == frozenset()
+    assert slow(Two(), near, {}) == frozenset()
     few = {who: [one[:2] for one in rounds] for who, rounds in far.items()}
-    assert slow(Two(), few) == frozenset()
+    assert slow(Two(), few, {}) == frozenset()
+
+
+def test_whoever_had_no_turn_is_only_too_slow_if_the_baseline_is_as_well():
+    untried = {("bucket", False): StepRange(80.0)}
+    far = {STOCK: [[90.0, 92.0, 91.0]], OURS: [[30.0, 31.0, 30.0]]}
+    assert slow(Two(), far, untried) == {STOCK, *untried}
+    near = {STOCK: [[40.0, 42.0, 41.0]], OURS: [[30.0, 31.0, 30.0]]}
+    assert slow(Two(), near, untried) == frozenset()
+    assert slow(Two(), far, {("bucket", False): StepRange(40.0)}) == {STOCK}

@@ -87,6 +87,31 @@ def test_of_large_ones_a_sample_stands_for_all():
     assert squares(watch.seen(3)) == pytest.approx(expected(*seen, range(2)), rel=0.05)
 
 
+@pytest.mark.parametrize("size", [4095, 4096, 4097, 4112, 5000, 70_001])
+def test_samples_of_all_sizes_stand_for_all(size):
+    members = members_of(size)
+    watch = watch_of(members)
+    seen = show(watch, members, 4)
+    whole = size <= 4096
+    assert squares(watch.seen(3)) == pytest.approx(expected(*seen, [0]), rel=1e-5 if whole else 0.1)
+
+
+def test_whoever_rests_looks_at_nothing_until_another_beginning():
+    members = members_of(10)
+    watch = watch_of(members)
+    seen = show(watch, members, 4)
+    watch.rest()
+    show(watch, members, 5, seed=1)
+    assert squares(watch.seen(3)) == pytest.approx(expected(*seen, [0]), rel=1e-5)
+    watch.begin_anew()
+    again = show(watch, members, 5, seed=2)
+    assert squares(watch.seen(4)) == pytest.approx(expected(*again, [0]), rel=1e-5)
+    watch.rest()
+    watch.follow(members, plan_of(members, 1))
+    show(watch, members, 3, seed=3)
+    assert watch.seen(6).steps == 6
+
+
 def test_averages_that_are_sums_count_as_averages():
     members = members_of(10)
     one, other = watch_of(members), watch_of(members, summed=True)
