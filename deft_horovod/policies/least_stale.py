@@ -8,6 +8,7 @@ docs/internals/solver.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -26,6 +27,7 @@ from deft_horovod.policies.published.p3 import P3
 from deft_horovod.policies.published.usbyte import UsByte
 from deft_horovod.profile import LinkProfile
 from deft_horovod.solver.least_stale.solve import solve
+from deft_horovod.solver.predict.bounds import work_us
 
 # Exact ones by other rules: none of them shall be predicted to be faster.
 _FUSED: Final[tuple[Policy, ...]] = (Bucketed(), Priority(), MgWfbp())
@@ -43,22 +45,31 @@ class LeastStale(MeasuredPolicy):
     summary = "hides the communication with as little staleness as possible"
 
     def schedule(self, request: Request, link: LinkProfile) -> Plan:
-        few = len(request.parameters) <= _MOST_SINGLE
-        others = [policy.plan(request) for policy in (*_FUSED, *(_SINGLE if few else ()))]
-        if link.scatter_cost is not None and link.gather_cost is not None:
-            others.append(Dear().plan(request))  # not by what its messages may cost
         allowed = limits_of(self.name, request)
-
-        def delayed() -> Plan:
-            # OR-Tools takes a while to load, and most jobs never need it.
-            from deft_horovod.solver.deft import solve as deft
-
-            return deft.solve(self.name, request.parameters, request.profile, allowed)
+        parameters, profile = request.parameters, request.profile
 
         def rounded() -> Plan:
             in_time = replace(allowed, max_delay=0, max_merge=1)
             return _COARSEST.plan(replace(request, limits=in_time))
 
+        full = allowed.formats and work_us(parameters, profile, allowed) >= profile.compute_us
+        if full and not allowed.late:  # nothing can be finer
+            return rounded().model_copy(update={"policy": self.name})
+
+        def delayed() -> Plan:
+            # OR-Tools takes a while to load, and most jobs never need it.
+            from deft_horovod.solver.deft import solve as deft
+
+            return deft.solve(self.name, parameters, profile, allowed)
+
         lossy = [delayed] if allowed.max_delay and allowed.late_share >= 1.0 else []
         lossy += [rounded] if allowed.formats else []
-        return solve(self.name, request.parameters, request.profile, allowed, others, lossy)
+        return solve(self.name, parameters, profile, allowed, _exact(request, link), lossy)
+
+
+def _exact(request: Request, link: LinkProfile) -> Iterator[Plan]:
+    """By other rules."""
+    few = len(request.parameters) <= _MOST_SINGLE
+    yield from (policy.plan(request) for policy in (*_FUSED, *(_SINGLE if few else ())))
+    if link.scatter_cost is not None and link.gather_cost is not None:
+        yield Dear().plan(request)  # not by what its messages may cost

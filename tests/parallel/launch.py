@@ -133,6 +133,7 @@ def _environment(
         "PYTHONFAULTHANDLER": "1",
         "PYTHONPATH": path,
         "PARALLEL_RESULTS": str(folder),
+        "TMPDIR": str(folder),  # what ranks leave there goes with it
         "PARALLEL_OPTIONS": json.dumps(options),
         _MARK: mark,
         **(extra or {}),

@@ -15,6 +15,7 @@ import selectors
 import signal
 import socket
 import sys
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -42,6 +43,7 @@ class Request:
         os.chdir(self.cwd)
         os.environ.clear()
         os.environ.update(self.env)
+        tempfile.tempdir = None  # imports have asked where it is
         folders = self.env.get("PYTHONPATH", "").split(os.pathsep)
         sys.path[:0] = [str(Path(self.argv[0]).parent), *filter(None, folders)]
         sys.argv = self.argv

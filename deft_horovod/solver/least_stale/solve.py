@@ -52,6 +52,7 @@ _SHARES: Final = (
     COARSE_SHARES,
     Shares(0.01, 1.5),
 )
+_EXACT: Final = Limits(max_delay=0, max_merge=1)
 _PERIODS: Final = (1, 2, 3, 4, 5, 6, 8, 10, 12, LONGEST_PERIOD)
 # Differences in the step time below this share of it count as none.
 _TOLERANCE: Final = 0.002
@@ -107,9 +108,10 @@ def solve(
     lossy: Iterable[Callable[[], Plan]] = (),
     weights: Weights | None = None,
 ) -> Plan:
-    """The best plan, with its prediction. `others`: synchronous plans to compare with, so that the
-    result is never predicted to be slower than one of them; `lossy`: each makes one more, late or
-    rounded within the limits, for when not everything can be hidden. Expects a measured link."""
+    """The best plan, with its prediction. `others`: exact synchronous plans to compare with, made
+    only where they may be faster, so that the result is never predicted to be slower than one of
+    them. `lossy`: each makes one more, late or rounded within the limits, for when not everything
+    can be hidden. Expects a measured link."""
     # OR-Tools takes a while to load, and most ranks and policies never need it.
     from deft_horovod.solver.least_stale.exact import improve
 
@@ -132,10 +134,12 @@ def solve(
         # Of equal ones the first is chosen: the one of which it is known how good it is.
         solution = improve(start.options, start)
         candidates.insert(0, _candidate(setting, solution, judge, profile))
-    known = [_known(plan, judge, profile) for plan in others]
-    # Not by the smallest difference slower than any of these.
-    limit_us = min((other.exposed_us for other in known), default=math.inf)
-    candidates = [c for c in [*candidates, *known] if c.exposed_us <= limit_us]
+    exact_us = bound_us(parameters, profile, _EXACT) - profile.compute_us
+    if min(candidate.exposed_us for candidate in candidates) >= exact_us:
+        known = [_known(plan, judge, profile) for plan in others]
+        # Not by the smallest difference slower than any of these.
+        limit_us = min((other.exposed_us for other in known), default=math.inf)
+        candidates = [c for c in [*candidates, *known] if c.exposed_us <= limit_us]
     best = choose(candidates, profile)
     if best.exposed_us > _TOLERANCE * profile.compute_us:
         best = choose([best, *(_known(make(), judge, profile) for make in lossy)], profile)

@@ -21,7 +21,7 @@ from scripts.cluster import jobs
 from scripts.studies.convergence import tasks as convergence_tasks
 from scripts.studies.convergence.training import OPTIMIZERS, rate_share
 
-WIDTH, DEPTH = 96, 3
+WIDTH, DEPTH = 96, 6
 ALONE_STEPS = 8  # to find out how long the processor takes for a step
 EVALUATED = 128  # sequences
 _FORWARD = 1.0 / 3.0  # of a step

@@ -28,7 +28,7 @@ from scripts.cluster import cluster, jobs, workloads
 from scripts.places import ROOT
 
 HOSTS: Final = 2
-STEPS, EVERY = 800, 40  # of a training; from one evaluation to the next
+STEPS, EVERY = 500, 25  # of a training; from one evaluation to the next
 LIMIT_S: Final = 400.0  # of so many steps
 _QUICK: Final = {"probe_s": 0.5, "trial_steps": 4}
 ARMS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
@@ -100,10 +100,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--ccr", type=float, nargs="+", default=[1.0, 2.0, 4.0])
     parser.add_argument("--arms", nargs="+", choices=[*ARMS], default=[*ARMS])
     parser.add_argument("--optimizer", choices=["sgd", "adam", "adamw"], default="adamw")
-    parser.add_argument("--lr", type=float, default=0.01)
+    parser.add_argument("--lr", type=float, default=0.005)
     parser.add_argument("--schedule", choices=["cosine", "constant"], default="cosine")
     parser.add_argument("--steps", type=int, default=STEPS)
-    parser.add_argument("--compute-ms", type=float, default=40.0, help="of a step")
+    parser.add_argument("--compute-ms", type=float, default=80.0, help="of a step")
     parser.add_argument("--name", default="target", help="of the report")
     parser.add_argument("--folder", type=Path, help="of the finished trainings")
     parser.add_argument("--report", type=Path, default=bench.REPORTS, help="folder of the report")
