@@ -25,6 +25,7 @@ from deft_horovod.plan import Plan
 from deft_horovod.plan.contents import bucket_bytes
 from deft_horovod.plan.staleness import mean_staleness, staleness, updates_per_step
 from deft_horovod.profile import Profile
+from deft_horovod.solver.least_stale.finer import finer
 from deft_horovod.solver.least_stale.greedy import Solution, choose_greedily
 from deft_horovod.solver.least_stale.link_time import make_grid
 from deft_horovod.solver.least_stale.options import make_options
@@ -40,7 +41,7 @@ from deft_horovod.solver.messages.blocks import (
 )
 from deft_horovod.solver.predict.bounds import bound_us
 from deft_horovod.solver.predict.prediction import predict
-from deft_horovod.solver.predict.timeline import simulate
+from deft_horovod.solver.predict.timeline import bucket_moments, simulate
 from deft_horovod.solver.problem import Limits, Problem, margin_of, problem_of
 
 # Of the messages to try; the last ones are for links that are overcharged.
@@ -142,7 +143,8 @@ def solve(
         candidates = [c for c in [*candidates, *known] if c.exposed_us <= limit_us]
     best = choose(candidates, profile)
     if best.exposed_us > _TOLERANCE * profile.compute_us:
-        best = choose([best, *(_known(make(), judge, profile) for make in lossy)], profile)
+        made = (_finer(make(), judge, profile, limits) for make in lossy)
+        best = choose([best, *(_known(plan, judge, profile) for plan in made)], profile)
     bound = bound_us(parameters, profile, limits)
     plan = best.plan.model_copy(update={"policy": policy})
     return predict(plan, profile, bound_us=bound, status=best.status)
@@ -181,6 +183,18 @@ def _known(plan: Plan, judge: Profile, profile: Profile) -> Candidate:
     )
     harm = mean_staleness(staleness(plan)) + rounded / max(1, sum(sizes))
     return Candidate(plan, *_exposed_us(plan, profile, judge), harm, status)
+
+
+def _finer(plan: Plan, judge: Profile, profile: Profile, limits: Limits) -> Plan:
+    """As fast by all that counts, with no more rounded than that takes."""
+    most_us = _exposed_us(plan, profile, judge)
+
+    def fits(other: Plan) -> bool:
+        exposed_us = _exposed_us(other, profile, judge)
+        return all(us <= most for us, most in zip(exposed_us, most_us, strict=True))
+
+    ready_us, _ = bucket_moments(plan.slots, plan.buckets, profile)
+    return finer(plan, ready_us, limits.formats, fits)
 
 
 def _exposed_us(plan: Plan, profile: Profile, judge: Profile) -> tuple[float, float]:
