@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Final
 
 from deft_horovod.plan import Plan
@@ -26,8 +27,10 @@ from deft_horovod.policies.published.mgwfbp import MgWfbp
 from deft_horovod.policies.published.p3 import P3
 from deft_horovod.policies.published.usbyte import UsByte
 from deft_horovod.profile import LinkProfile
-from deft_horovod.solver.least_stale.solve import solve
-from deft_horovod.solver.predict.bounds import work_us
+from deft_horovod.solver.least_stale.finer import as_fine_as_free
+from deft_horovod.solver.least_stale.solve import TOLERANCE, solve
+from deft_horovod.solver.predict.bounds import bound_us
+from deft_horovod.solver.problem import Limits
 
 # Exact ones by other rules: none of them shall be predicted to be faster.
 _FUSED: Final[tuple[Policy, ...]] = (Bucketed(), Priority(), MgWfbp())
@@ -35,6 +38,9 @@ _FUSED: Final[tuple[Policy, ...]] = (Bucketed(), Priority(), MgWfbp())
 _SINGLE: Final[tuple[Policy, ...]] = (P3(), ByteScheduler(), UsByte(), DCredit())
 _MOST_SINGLE: Final = 320  # gradients
 _COARSEST: Final = FewestBytes()
+# What rounds everything hides so much too little, as a share of compute, that there is no choice.
+_FAR: Final = 0.05
+_EXACT: Final = Limits(max_delay=0, max_merge=1)
 
 
 class LeastStale(MeasuredPolicy):
@@ -48,13 +54,18 @@ class LeastStale(MeasuredPolicy):
         allowed = limits_of(self.name, request)
         parameters, profile = request.parameters, request.profile
 
+        @cache
         def rounded() -> Plan:
             in_time = replace(allowed, max_delay=0, max_merge=1)
             return _COARSEST.plan(replace(request, limits=in_time))
 
-        full = allowed.formats and work_us(parameters, profile, allowed) >= profile.compute_us
-        if full and not allowed.late:  # nothing can be finer
-            return rounded().model_copy(update={"policy": self.name})
+        def finer() -> Plan:
+            return as_fine_as_free(rounded(), profile, allowed)
+
+        if allowed.formats and not allowed.late:
+            exact_us = bound_us(parameters, profile, _EXACT) - TOLERANCE * profile.compute_us
+            if (1.0 + _FAR) * profile.compute_us < _step_us(rounded()) < exact_us:
+                return finer().model_copy(update={"policy": self.name})
 
         def delayed() -> Plan:
             # OR-Tools takes a while to load, and most jobs never need it.
@@ -63,8 +74,13 @@ class LeastStale(MeasuredPolicy):
             return deft.solve(self.name, parameters, profile, allowed)
 
         lossy = [delayed] if allowed.max_delay and allowed.late_share >= 1.0 else []
-        lossy += [rounded] if allowed.formats else []
+        lossy += [finer] if allowed.formats else []
         return solve(self.name, parameters, profile, allowed, _exact(request, link), lossy)
+
+
+def _step_us(plan: Plan) -> float:
+    assert plan.prediction is not None  # noqa: S101 (a link was measured)
+    return plan.prediction.step_us
 
 
 def _exact(request: Request, link: LinkProfile) -> Iterator[Plan]:

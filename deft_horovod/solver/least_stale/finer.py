@@ -10,6 +10,30 @@ from collections.abc import Callable, Sequence
 
 from deft_horovod.base.wire_format import EXACT, WireFormat
 from deft_horovod.plan import Plan
+from deft_horovod.plan.contents import bucket_bytes
+from deft_horovod.profile import Profile
+from deft_horovod.solver.least_stale.refine import with_margin
+from deft_horovod.solver.least_stale.solve import TOLERANCE
+from deft_horovod.solver.predict.timeline import bucket_moments, simulate
+from deft_horovod.solver.problem import Limits, margin_of
+
+
+def as_fine_as_free(plan: Plan, profile: Profile, limits: Limits) -> Plan:
+    """No slower by more than can be measured, also if every message took longer by the margin. What
+    was predicted is left out."""
+    judge = with_margin(profile, margin_of(profile, sum(bucket_bytes(plan)), limits))
+
+    def steps_us(one: Plan) -> tuple[float, float]:
+        return simulate(one, profile).step_us, simulate(one, judge).step_us
+
+    most_us = [us + TOLERANCE * profile.compute_us for us in steps_us(plan)]
+
+    def fits(other: Plan) -> bool:
+        return all(us <= most for us, most in zip(steps_us(other), most_us, strict=True))
+
+    ready_us, _ = bucket_moments(plan.slots, plan.buckets, profile)
+    found = finer(plan, ready_us, limits.formats, fits)
+    return found.model_copy(update={"prediction": None})
 
 
 def finer(

@@ -25,7 +25,6 @@ from deft_horovod.plan import Plan
 from deft_horovod.plan.contents import bucket_bytes
 from deft_horovod.plan.staleness import mean_staleness, staleness, updates_per_step
 from deft_horovod.profile import Profile
-from deft_horovod.solver.least_stale.finer import finer
 from deft_horovod.solver.least_stale.greedy import Solution, choose_greedily
 from deft_horovod.solver.least_stale.link_time import make_grid
 from deft_horovod.solver.least_stale.options import make_options
@@ -41,7 +40,7 @@ from deft_horovod.solver.messages.blocks import (
 )
 from deft_horovod.solver.predict.bounds import bound_us
 from deft_horovod.solver.predict.prediction import predict
-from deft_horovod.solver.predict.timeline import bucket_moments, simulate
+from deft_horovod.solver.predict.timeline import simulate
 from deft_horovod.solver.problem import Limits, Problem, margin_of, problem_of
 
 # Of the messages to try; the last ones are for links that are overcharged.
@@ -56,7 +55,7 @@ _SHARES: Final = (
 _EXACT: Final = Limits(max_delay=0, max_merge=1)
 _PERIODS: Final = (1, 2, 3, 4, 5, 6, 8, 10, 12, LONGEST_PERIOD)
 # Differences in the step time below this share of it count as none.
-_TOLERANCE: Final = 0.002
+TOLERANCE: Final = 0.002
 # How many of the most promising choices become plans, and how many of these are searched further.
 _PLANNED: Final = 4
 _SEARCHED: Final = 2
@@ -91,11 +90,11 @@ class _Solved:
 
     @property
     def is_hidden(self) -> bool:
-        return self.solution.exposed_us <= _TOLERANCE * self.setting.problem.step_us
+        return self.solution.exposed_us <= TOLERANCE * self.setting.problem.step_us
 
     @property
     def key(self) -> tuple[int, float, int, float]:
-        tolerance_us = _TOLERANCE * max(self.setting.problem.step_us, 1e-9)
+        tolerance_us = TOLERANCE * max(self.setting.problem.step_us, 1e-9)
         exposed = int(self.solution.exposed_us / tolerance_us)
         return exposed, self.harm, self.setting.problem.links, self.solution.exposed_us
 
@@ -142,9 +141,8 @@ def solve(
         limit_us = min((other.exposed_us for other in known), default=math.inf)
         candidates = [c for c in [*candidates, *known] if c.exposed_us <= limit_us]
     best = choose(candidates, profile)
-    if best.exposed_us > _TOLERANCE * profile.compute_us:
-        made = (_finer(make(), judge, profile, limits) for make in lossy)
-        best = choose([best, *(_known(plan, judge, profile) for plan in made)], profile)
+    if best.exposed_us > TOLERANCE * profile.compute_us:
+        best = choose([best, *(_known(make(), judge, profile) for make in lossy)], profile)
     bound = bound_us(parameters, profile, limits)
     plan = best.plan.model_copy(update={"policy": policy})
     return predict(plan, profile, bound_us=bound, status=best.status)
@@ -152,7 +150,7 @@ def solve(
 
 def choose(candidates: Sequence[Candidate], profile: Profile) -> Candidate:
     """By the goals, one after the other."""
-    tolerance_us = _TOLERANCE * profile.compute_us
+    tolerance_us = TOLERANCE * profile.compute_us
     left = list(candidates)
     least_us = min(c.exposed_us for c in left)
     left = [c for c in left if c.exposed_us <= least_us + tolerance_us]
@@ -183,18 +181,6 @@ def _known(plan: Plan, judge: Profile, profile: Profile) -> Candidate:
     )
     harm = mean_staleness(staleness(plan)) + rounded / max(1, sum(sizes))
     return Candidate(plan, *_exposed_us(plan, profile, judge), harm, status)
-
-
-def _finer(plan: Plan, judge: Profile, profile: Profile, limits: Limits) -> Plan:
-    """As fast by all that counts, with no more rounded than that takes."""
-    most_us = _exposed_us(plan, profile, judge)
-
-    def fits(other: Plan) -> bool:
-        exposed_us = _exposed_us(other, profile, judge)
-        return all(us <= most for us, most in zip(exposed_us, most_us, strict=True))
-
-    ready_us, _ = bucket_moments(plan.slots, plan.buckets, profile)
-    return finer(plan, ready_us, limits.formats, fits)
 
 
 def _exposed_us(plan: Plan, profile: Profile, judge: Profile) -> tuple[float, float]:

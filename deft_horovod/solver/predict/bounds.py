@@ -36,6 +36,7 @@ def bound_us(parameters: Sequence[Parameter], profile: Profile, limits: Limits) 
     if not profile.links or not carried.any():
         return profile.compute_us
     alpha_us, beta_us = _together(profile, limits)
+    work_us = (alpha_us + beta_us * float(sizes.sum())) / limits.max_merge
     ready_us = np.minimum(np.array(profile.ready_us), profile.backward_us)
     # Since the end of backward; what no gate can wait for is needed there.
     need_us = np.array(
@@ -50,13 +51,7 @@ def bound_us(parameters: Sequence[Parameter], profile: Profile, limits: Limits) 
     overlaps = math.ceil((limits.max_delay + 1) / limits.max_merge)
     alone = max(0.0, float(alone_us[carried].max())) / (limits.max_merge * overlaps)
     exposed = max(alone, _exposed_together(sizes, ready_us, need_us, profile, limits))
-    return max(work_us(parameters, profile, limits), profile.compute_us + exposed)
-
-
-def work_us(parameters: Sequence[Parameter], profile: Profile, limits: Limits) -> float:
-    """What the links need for a step. Expects a measured one."""
-    alpha_us, beta_us = _together(profile, limits)
-    return (alpha_us + beta_us * sum(p.bytes for p in parameters)) / limits.max_merge
+    return max(work_us, profile.compute_us + exposed)
 
 
 def _together(profile: Profile, limits: Limits) -> tuple[float, float]:
