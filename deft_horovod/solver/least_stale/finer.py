@@ -32,7 +32,8 @@ def as_fine_as_free(plan: Plan, profile: Profile, limits: Limits) -> Plan:
         return all(us <= most for us, most in zip(steps_us(other), most_us, strict=True))
 
     ready_us, _ = bucket_moments(plan.slots, plan.buckets, profile)
-    found = finer(plan, ready_us, limits.formats, fits)
+    measured = [f for f in limits.formats if all(link.cost_in(f) for link in profile.links)]
+    found = finer(plan, ready_us, measured, fits)
     return found.model_copy(update={"prediction": None})
 
 

@@ -134,7 +134,7 @@ def solve(
         # Of equal ones the first is chosen: the one of which it is known how good it is.
         solution = improve(start.options, start)
         candidates.insert(0, _candidate(setting, solution, judge, profile))
-    exact_us = bound_us(parameters, profile, _EXACT) - profile.compute_us
+    exact_us = bound_us(parameters, profile, _EXACT) - (1.0 + TOLERANCE) * profile.compute_us
     if min(candidate.exposed_us for candidate in candidates) >= exact_us:
         known = [_known(plan, judge, profile) for plan in others]
         # Not by the smallest difference slower than any of these.

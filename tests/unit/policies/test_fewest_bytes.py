@@ -71,6 +71,17 @@ def test_a_format_that_was_not_measured_is_not_used():
     assert {bucket.format for bucket in plan.buckets} == {link.formats[0].format}
 
 
+@pytest.mark.parametrize("name", ["vgg19", "gpt2"])
+@pytest.mark.parametrize("ccr", [1.0, 4.0])
+def test_what_is_made_finer_of_it_keeps_to_the_formats_that_were_measured(name, ccr):
+    (link,) = (request := with_formats(model(name, ccr), "equal")).profile.links
+    coarse = tuple(one for one in link.formats if one.format == "int8")
+    measured = link.model_copy(update={"formats": coarse})
+    profile = request.profile.model_copy(update={"links": (measured,)})
+    plan = LEAST_STALE.plan(replace(request, profile=profile))
+    assert "int8" in {bucket.format for bucket in plan.buckets} <= {"f32", "int8"}
+
+
 @pytest.mark.parametrize("accuracy", [None, "exact"])
 def test_without_formats_every_bit_is_kept(accuracy):
     plan = FEWEST_BYTES.plan(with_formats(model("vgg19", 2.0), accuracy))
