@@ -8,15 +8,11 @@ docs/internals/solver.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from functools import cache
 from typing import Final
 
 from deft_horovod.plan import Plan
 from deft_horovod.policies.base import Policy, Request
 from deft_horovod.policies.bucket import Bucketed
-from deft_horovod.policies.fewest_bytes import FewestBytes
 from deft_horovod.policies.limits import limits_of
 from deft_horovod.policies.measured import MeasuredPolicy
 from deft_horovod.policies.priority import Priority
@@ -27,20 +23,13 @@ from deft_horovod.policies.published.mgwfbp import MgWfbp
 from deft_horovod.policies.published.p3 import P3
 from deft_horovod.policies.published.usbyte import UsByte
 from deft_horovod.profile import LinkProfile
-from deft_horovod.solver.least_stale.finer import as_fine_as_free
-from deft_horovod.solver.least_stale.solve import TOLERANCE, solve
-from deft_horovod.solver.predict.bounds import bound_us
-from deft_horovod.solver.problem import Limits
+from deft_horovod.solver.least_stale.solve import solve
 
 # Exact ones by other rules: none of them shall be predicted to be faster.
 _FUSED: Final[tuple[Policy, ...]] = (Bucketed(), Priority(), MgWfbp())
 # These send every gradient by itself, which takes long to plan where there are many, and to do.
 _SINGLE: Final[tuple[Policy, ...]] = (P3(), ByteScheduler(), UsByte(), DCredit())
 _MOST_SINGLE: Final = 320  # gradients
-_COARSEST: Final = FewestBytes()
-# What rounds everything hides so much too little, as a share of compute, that there is no choice.
-_FAR: Final = 0.05
-_EXACT: Final = Limits(max_delay=0, max_merge=1)
 
 
 class LeastStale(MeasuredPolicy):
@@ -51,41 +40,17 @@ class LeastStale(MeasuredPolicy):
     summary = "hides the communication with as little staleness as possible"
 
     def schedule(self, request: Request, link: LinkProfile) -> Plan:
+        few = len(request.parameters) <= _MOST_SINGLE
+        others = [policy.plan(request) for policy in (*_FUSED, *(_SINGLE if few else ()))]
+        if link.scatter_cost is not None and link.gather_cost is not None:
+            others.append(Dear().plan(request))  # not by what its messages may cost
         allowed = limits_of(self.name, request)
-        parameters, profile = request.parameters, request.profile
-
-        @cache
-        def rounded() -> Plan:
-            in_time = replace(allowed, max_delay=0, max_merge=1)
-            return _COARSEST.plan(replace(request, limits=in_time))
-
-        def finer() -> Plan:
-            return as_fine_as_free(rounded(), profile, allowed)
-
-        if allowed.formats and not allowed.late:
-            exact_us = bound_us(parameters, profile, _EXACT) - TOLERANCE * profile.compute_us
-            if (1.0 + _FAR) * profile.compute_us < _step_us(rounded()) < exact_us:
-                return finer().model_copy(update={"policy": self.name})
 
         def delayed() -> Plan:
             # OR-Tools takes a while to load, and most jobs never need it.
             from deft_horovod.solver.deft import solve as deft
 
-            return deft.solve(self.name, parameters, profile, allowed)
+            return deft.solve(self.name, request.parameters, request.profile, allowed)
 
-        lossy = [delayed] if allowed.max_delay and allowed.late_share >= 1.0 else []
-        lossy += [finer] if allowed.formats else []
-        return solve(self.name, parameters, profile, allowed, _exact(request, link), lossy)
-
-
-def _step_us(plan: Plan) -> float:
-    assert plan.prediction is not None  # noqa: S101 (a link was measured)
-    return plan.prediction.step_us
-
-
-def _exact(request: Request, link: LinkProfile) -> Iterator[Plan]:
-    """By other rules."""
-    few = len(request.parameters) <= _MOST_SINGLE
-    yield from (policy.plan(request) for policy in (*_FUSED, *(_SINGLE if few else ())))
-    if link.scatter_cost is not None and link.gather_cost is not None:
-        yield Dear().plan(request)  # not by what its messages may cost
+        late = delayed if allowed.max_delay and allowed.late_share >= 1.0 else None
+        return solve(self.name, request.parameters, request.profile, allowed, others, late)

@@ -20,9 +20,7 @@ from typing import Final
 
 from deft_horovod.base.parameter import Parameter
 from deft_horovod.base.period import LONGEST_PERIOD
-from deft_horovod.base.wire_format import error_of
 from deft_horovod.plan import Plan
-from deft_horovod.plan.contents import bucket_bytes
 from deft_horovod.plan.staleness import mean_staleness, staleness, updates_per_step
 from deft_horovod.profile import Profile
 from deft_horovod.solver.least_stale.greedy import Solution, choose_greedily
@@ -52,10 +50,9 @@ _SHARES: Final = (
     COARSE_SHARES,
     Shares(0.01, 1.5),
 )
-_EXACT: Final = Limits(max_delay=0, max_merge=1)
 _PERIODS: Final = (1, 2, 3, 4, 5, 6, 8, 10, 12, LONGEST_PERIOD)
 # Differences in the step time below this share of it count as none.
-TOLERANCE: Final = 0.002
+_TOLERANCE: Final = 0.002
 # How many of the most promising choices become plans, and how many of these are searched further.
 _PLANNED: Final = 4
 _SEARCHED: Final = 2
@@ -90,11 +87,11 @@ class _Solved:
 
     @property
     def is_hidden(self) -> bool:
-        return self.solution.exposed_us <= TOLERANCE * self.setting.problem.step_us
+        return self.solution.exposed_us <= _TOLERANCE * self.setting.problem.step_us
 
     @property
     def key(self) -> tuple[int, float, int, float]:
-        tolerance_us = TOLERANCE * max(self.setting.problem.step_us, 1e-9)
+        tolerance_us = _TOLERANCE * max(self.setting.problem.step_us, 1e-9)
         exposed = int(self.solution.exposed_us / tolerance_us)
         return exposed, self.harm, self.setting.problem.links, self.solution.exposed_us
 
@@ -105,13 +102,12 @@ def solve(
     profile: Profile,
     limits: Limits,
     others: Iterable[Plan] = (),
-    lossy: Iterable[Callable[[], Plan]] = (),
+    late: Callable[[], Plan] | None = None,
     weights: Weights | None = None,
 ) -> Plan:
-    """The best plan, with its prediction. `others`: exact synchronous plans to compare with, made
-    only where they may be faster, so that the result is never predicted to be slower than one of
-    them. `lossy`: each makes one more, late or rounded within the limits, for when not everything
-    can be hidden. Expects a measured link."""
+    """The best plan, with its prediction. `others`: synchronous plans to compare with, so that the
+    result is never predicted to be slower than one of them; `late`: makes one more, within the
+    limits, for when not everything can be hidden. Expects a measured link."""
     # OR-Tools takes a while to load, and most ranks and policies never need it.
     from deft_horovod.solver.least_stale.exact import improve
 
@@ -134,15 +130,13 @@ def solve(
         # Of equal ones the first is chosen: the one of which it is known how good it is.
         solution = improve(start.options, start)
         candidates.insert(0, _candidate(setting, solution, judge, profile))
-    exact_us = bound_us(parameters, profile, _EXACT) - (1.0 + TOLERANCE) * profile.compute_us
-    if min(candidate.exposed_us for candidate in candidates) >= exact_us:
-        known = [_known(plan, judge, profile) for plan in others]
-        # Not by the smallest difference slower than any of these.
-        limit_us = min((other.exposed_us for other in known), default=math.inf)
-        candidates = [c for c in [*candidates, *known] if c.exposed_us <= limit_us]
+    known = [_known(plan, judge, profile) for plan in others]
+    # Not by the smallest difference slower than any of these.
+    limit_us = min((other.exposed_us for other in known), default=math.inf)
+    candidates = [c for c in [*candidates, *known] if c.exposed_us <= limit_us]
     best = choose(candidates, profile)
-    if best.exposed_us > TOLERANCE * profile.compute_us:
-        best = choose([best, *(_known(make(), judge, profile) for make in lossy)], profile)
+    if late is not None and best.exposed_us > _TOLERANCE * profile.compute_us:
+        best = choose([best, _known(late(), judge, profile)], profile)
     bound = bound_us(parameters, profile, limits)
     plan = best.plan.model_copy(update={"policy": policy})
     return predict(plan, profile, bound_us=bound, status=best.status)
@@ -150,7 +144,7 @@ def solve(
 
 def choose(candidates: Sequence[Candidate], profile: Profile) -> Candidate:
     """By the goals, one after the other."""
-    tolerance_us = TOLERANCE * profile.compute_us
+    tolerance_us = _TOLERANCE * profile.compute_us
     left = list(candidates)
     least_us = min(c.exposed_us for c in left)
     left = [c for c in left if c.exposed_us <= least_us + tolerance_us]
@@ -175,12 +169,8 @@ def _candidate(
 def _known(plan: Plan, judge: Profile, profile: Profile) -> Candidate:
     """One that was made elsewhere."""
     status = plan.prediction.status if plan.prediction is not None else "greedy"
-    sizes = bucket_bytes(plan)
-    rounded = sum(
-        size * error_of(bucket.format) for size, bucket in zip(sizes, plan.buckets, strict=True)
-    )
-    harm = mean_staleness(staleness(plan)) + rounded / max(1, sum(sizes))
-    return Candidate(plan, *_exposed_us(plan, profile, judge), harm, status)
+    late = mean_staleness(staleness(plan))  # other plans round nothing
+    return Candidate(plan, *_exposed_us(plan, profile, judge), late, status)
 
 
 def _exposed_us(plan: Plan, profile: Profile, judge: Profile) -> tuple[float, float]:

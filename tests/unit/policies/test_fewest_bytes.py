@@ -52,8 +52,6 @@ def test_it_sends_no_more_bytes_than_what_seems_to_be_enough_and_seems_as_fast(n
     fewest, enough = FEWEST_BYTES.plan(request), LEAST_STALE.plan(request)
     assert sum(message_bytes(fewest)) <= sum(message_bytes(enough)) * 1.01
     assert fewest.prediction.step_us < 1.02 * enough.prediction.step_us
-    # The other one compares itself with this one, where it cannot hide everything.
-    assert enough.prediction.step_us < 1.0021 * fewest.prediction.step_us
 
 
 def test_a_format_that_was_vetoed_is_not_used():
@@ -69,17 +67,6 @@ def test_a_format_that_was_not_measured_is_not_used():
     profile = request.profile.model_copy(update={"links": (measured,)})
     plan = FEWEST_BYTES.plan(replace(request, profile=profile))
     assert {bucket.format for bucket in plan.buckets} == {link.formats[0].format}
-
-
-@pytest.mark.parametrize("name", ["vgg19", "gpt2"])
-@pytest.mark.parametrize("ccr", [1.0, 4.0])
-def test_what_is_made_finer_of_it_keeps_to_the_formats_that_were_measured(name, ccr):
-    (link,) = (request := with_formats(model(name, ccr), "equal")).profile.links
-    coarse = tuple(one for one in link.formats if one.format == "int8")
-    measured = link.model_copy(update={"formats": coarse})
-    profile = request.profile.model_copy(update={"links": (measured,)})
-    plan = LEAST_STALE.plan(replace(request, profile=profile))
-    assert "int8" in {bucket.format for bucket in plan.buckets} <= {"f32", "int8"}
 
 
 @pytest.mark.parametrize("accuracy", [None, "exact"])

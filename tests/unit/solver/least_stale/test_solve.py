@@ -88,7 +88,7 @@ def test_a_late_plan_is_asked_for_where_not_all_is_hidden_and_taken_if_it_hides_
         return deft.solve("deft", crowded.parameters, crowded.profile, limits)
 
     alone = solve("mine", crowded.parameters, crowded.profile, limits)
-    both = solve("mine", crowded.parameters, crowded.profile, limits, lossy=[late])
+    both = solve("mine", crowded.parameters, crowded.profile, limits, late=late)
     hides_more = late().prediction.exposed_us < 0.98 * alone.prediction.exposed_us
     assert both.prediction.exposed_us <= alone.prediction.exposed_us * 1.001
     assert (both.tasks == late().tasks) == hides_more
@@ -97,5 +97,5 @@ def test_a_late_plan_is_asked_for_where_not_all_is_hidden_and_taken_if_it_hides_
         pytest.fail("everything is hidden")
 
     free = model("resnet101", 0.5)
-    plan = solve("mine", free.parameters, free.profile, limits, lossy=[never])
+    plan = solve("mine", free.parameters, free.profile, limits, late=never)
     assert plan.prediction.exposed_us < 0.002 * plan.prediction.compute_us
