@@ -24,6 +24,7 @@ from deft_horovod.preserver.judge import preserved
 from deft_horovod.preserver.judgement import Judgement
 from deft_horovod.preserver.rounding import TOLERATED
 from deft_horovod.runtime.decide.brief import Brief
+from deft_horovod.runtime.decide.phases import LOOKS
 from deft_horovod.runtime.decide.rounding_guard import RoundingGuard
 from deft_horovod.runtime.follower import Follower, Wish
 from deft_horovod.runtime.measure.gradient_statistics import GradientStatistics
@@ -34,7 +35,6 @@ from deft_horovod.runtime.reduce.planned import PlannedReducer
 _LOG: Final = logging.getLogger("deft_horovod")
 _FEWEST_STEPS: Final = 20  # to judge by
 _WINDOW_STEPS: Final = 100  # after which a running plan is judged again
-_LOOKS: Final = 40  # the first ones of them, whose gradients are looked at: that takes time
 # A plan stays until its cost is twice the budget, or the turn has fallen by this factor; and for
 # that many windows in a row. Else noise would bring a new plan, which costs seconds.
 _OVER: Final = 2.0
@@ -117,7 +117,7 @@ class Guard(Follower[Boundary]):
             return
         if self._steps == 1:
             self._watch.begin_anew()
-        if self._steps == _LOOKS:
+        if self._steps == LOOKS:  # looking takes time
             self._watch.rest()
         if self._steps < _WINDOW_STEPS:
             return

@@ -22,7 +22,7 @@ from deft_horovod.runtime.job_request import Purpose
 _SYNCHRONOUS: Final = "least_stale"
 _ROUNDED: Final = "fewest_bytes"  # worth a try where wire formats are allowed
 _MORE_ROUNDS: Final = 4  # where noise hides which candidate is the fastest
-_LOOKS: Final = 40  # steps whose gradients are judged; the guard wants 20, twice is less noisy
+LOOKS: Final = 40  # steps whose gradients are judged; the guard wants 20, twice is less noisy
 _EXACT: Final = ("bucket", "priority")  # whatever may be rounded
 _BY_HARM: Final = (BASELINE, *_EXACT, _SYNCHRONOUS, _ROUNDED)
 
@@ -152,7 +152,7 @@ class Phases:
         for who in candidates:
             self._trials.pop(who, None)
         # Of stock Horovod's gradients nobody sees enough.
-        looks = Phase("warmup", _SYNCHRONOUS if running == BASELINE else running, steps=_LOOKS)
+        looks = Phase("warmup", _SYNCHRONOUS if running == BASELINE else running, steps=LOOKS)
         self._begin((looks, *_trial_phases(candidates, self.config)))
 
     def _begin(self, phases: tuple[Phase, ...]) -> None:
@@ -204,8 +204,8 @@ class Phases:
         """These have no further turn; nor has one that had its turn and is left alone."""
         done = self.phases[: self._place + 1]
         left = tuple(phase for phase in self._ahead if phase.who not in slow)
-        rivals = {phase.who for phase in (*done, *left) if phase.kind == "trial"}
-        rivals = {who for who in rivals if who not in slow}
+        trials = (phase.who for phase in (*done, *left) if phase.kind == "trial")
+        rivals = {who for who in trials if who not in slow}
         alone = len(rivals) == 1 and rivals <= set(self._trials)
         self.phases = done if alone else (*done, *left)
 

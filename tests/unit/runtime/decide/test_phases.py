@@ -108,12 +108,13 @@ def test_the_choice_gains_enough_or_is_stock(stock_us, others, min_gain):
         assert measured[chosen] <= stock_us * (1 - min_gain) * (1 + min_gain / 2) + 1e-6
         rivals = [us for who, us in measured.items() if chosen[1] or not who[1]]
         assert measured[chosen] <= min(rivals) * (1 + min_gain / 2) + 1e-6
-        in_time = min(us for who, us in measured.items() if not who[1])
+        in_time = {who: us for who, us in measured.items() if not who[1]}
+        kept = measured[choose(in_time, min_gain)]  # were nothing late
         late = [us for who, us in measured.items() if who[1]]
         if chosen[1]:
-            assert min(late) <= in_time * (1 + min_gain / 2) * (1 - min_gain) + 1e-6
+            assert min(late) <= kept * (1 - min_gain) + 1e-6
         elif late:
-            assert min(late) >= in_time * (1 - min_gain) - 1e-6
+            assert min(late) >= kept * (1 - min_gain) - 1e-6
 
 
 def test_what_is_late_has_to_gain_as_much_over_what_is_not():
@@ -213,7 +214,7 @@ def test_those_that_are_dropped_have_no_further_turn_and_the_others_have_all(giv
         assert who not in seen[place:]
     left = [who for who in CANDIDATES if who not in dropped_at]
     if len(left) > 1:
-        assert all(seen.count(who) == 3 for who in left)
+        assert [who for who in seen if who in left] == 3 * left
     for who in left:  # one that is left alone has a turn, but not against nobody
         assert who in seen
         assert len(left) > 1 or seen[max(dropped_at.values()) :].count(who) <= 1
