@@ -8,6 +8,7 @@ docs/internals/solver.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from deft_horovod.plan import Plan
@@ -40,10 +41,6 @@ class LeastStale(MeasuredPolicy):
     summary = "hides the communication with as little staleness as possible"
 
     def schedule(self, request: Request, link: LinkProfile) -> Plan:
-        few = len(request.parameters) <= _MOST_SINGLE
-        others = [policy.plan(request) for policy in (*_FUSED, *(_SINGLE if few else ()))]
-        if link.scatter_cost is not None and link.gather_cost is not None:
-            others.append(Dear().plan(request))  # not by what its messages may cost
         allowed = limits_of(self.name, request)
 
         def delayed() -> Plan:
@@ -53,4 +50,13 @@ class LeastStale(MeasuredPolicy):
             return deft.solve(self.name, request.parameters, request.profile, allowed)
 
         late = delayed if allowed.max_delay and allowed.late_share >= 1.0 else None
+        others = _others(request, link)
         return solve(self.name, request.parameters, request.profile, allowed, others, late)
+
+
+def _others(request: Request, link: LinkProfile) -> Iterator[Plan]:
+    few = len(request.parameters) <= _MOST_SINGLE
+    for policy in (*_FUSED, *(_SINGLE if few else ())):
+        yield policy.plan(request)
+    if link.scatter_cost is not None and link.gather_cost is not None:
+        yield Dear().plan(request)  # not by what its messages may cost

@@ -36,14 +36,16 @@ class StepTime:
 
     @classmethod
     def of(cls, rounds: Sequence[Sequence[float]]) -> StepTime:
-        """Steps of a round share what else the machine did then, so rounds count as well."""
+        """Steps of a round share what else the machine did then, so rounds count as well. Where
+        this rank has seen none, other ranks say how long they took."""
         steps = [us for one in rounds for us in one]
         if len(steps) < FEWEST_STEPS:
-            return cls(median(steps), math.inf)
+            return cls(median(steps) if steps else 0.0, math.inf)
         low, high = np.quantile(steps, (0.25, 0.75))
         error_us = _MEDIAN_ERROR * float(high - low) / _RANGE / math.sqrt(len(steps))
-        if len(rounds) > 1:
-            medians = [median(one) for one in rounds]
+        seen = [one for one in rounds if one]
+        if len(seen) > 1:
+            medians = [median(one) for one in seen]
             error_us = max(error_us, stdev(medians) / math.sqrt(len(medians)))
         return cls(median(steps), error_us)
 

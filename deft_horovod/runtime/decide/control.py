@@ -309,7 +309,7 @@ class Control:
                 self._asked.take(self._profile, agreement)
         if self.phase.kind == "trial" and planned is not None:
             self._tried[self.phase.who] = planned.plan
-        self._phases.end_trial()
+        self._phases.end_phase()
         if self._phases.may_drop:
             plan = planned.plan if planned is not None else None
             untried = exact_ranges(self._phases.untried, self._profile, plan)

@@ -78,10 +78,10 @@ def _one_round(candidates: Iterable[tuple[str, bool]], config: Config) -> tuple[
 
 def _candidates(policy: str, *, late: bool, rounded: bool) -> list[tuple[str, bool]]:
     """Policies, and whether they may be late: what `auto` chooses from, or the baseline and one
-    other. What rounds has its turn early: after it some need none."""
+    other. What rounds has the first turn: after it some need none."""
     if policy != "auto":
         return [(BASELINE, False), (policy, late)]
-    names = (BASELINE, *((_ROUNDED,) if rounded else ()), *_EXACT, _SYNCHRONOUS)
+    names = (*((_ROUNDED,) if rounded else ()), BASELINE, *_EXACT, _SYNCHRONOUS)
     candidates = [(name, False) for name in names]
     return [*candidates, (_SYNCHRONOUS, True)] if late else candidates
 
@@ -106,6 +106,7 @@ class Phases:
     _more: int = 0  # rounds, beyond those of the options
     steps: int = 0  # in this phase
     _seen_us: list[float] = field(default_factory=list)
+    _profiled_us: list[float] | None = None  # steps of the baseline, while it was profiled
     _trials: dict[tuple[str, bool], list[list[float]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -119,9 +120,8 @@ class Phases:
     @property
     def trials(self) -> Mapping[tuple[str, bool], float]:
         """Of each candidate (policy, late) the median step time, of this rank, in microseconds."""
-        return {
-            key: median(us for one in rounds for us in one) for key, rounds in self.rounds.items()
-        }
+        steps = {who: [us for one in rounds for us in one] for who, rounds in self.rounds.items()}
+        return {who: median(us) for who, us in steps.items() if us}
 
     def named_trials(self) -> dict[str, float]:
         """The same, by names for people."""
@@ -130,13 +130,17 @@ class Phases:
     @property
     def rounds(self) -> Mapping[tuple[str, bool], Sequence[Sequence[float]]]:
         """Of each candidate, round by round, the step times of this rank, in microseconds. The
-        least harmful is the first."""
-        return {who: self._trials[who] for who in sorted(self._trials, key=_harm)}
+        least harmful is the first. The profile stands for a turn of the baseline that is still to
+        come, or that it did not need."""
+        profiled = {} if self._profiled_us is None else {(BASELINE, False): [self._profiled_us]}
+        rounds = {**profiled, **self._trials}
+        return {who: rounds[who] for who in sorted(rounds, key=_harm)}
 
     def restart(self, steps_done: int) -> None:
         """Everything has to be measured again."""
         self.done = steps_done
         self._trials.clear()
+        self._profiled_us = None
         ahead = planned_phases(self.policy, self.config, steps_done, self.purpose, calm=self.calm)
         self._begin(ahead)
 
@@ -163,9 +167,15 @@ class Phases:
     def step(self, step_us: float) -> bool:
         """A step has ended. True when its phase has ended with it."""
         self.steps += 1
-        if self.phase.kind == "trial" and self.steps > 1:  # the first one still fills the link
+        if self.phase.kind in ("profile", "trial") and self.steps > self._uncounted:
             self._seen_us.append(step_us)
         return self.steps == self.phase.steps
+
+    @property
+    def _uncounted(self) -> int:
+        """The first steps of a profile are of a cold machine, the first of a trial fills the
+        link."""
+        return max(1, self.config.profile_warmup_steps) if self.phase.kind == "profile" else 1
 
     def catch_up(self, steps: int) -> bool:
         """Another rank has run so many steps of this phase. True if it is over."""
@@ -177,8 +187,10 @@ class Phases:
         """Whether this is the last trial, after which the next phase must be chosen."""
         return self.phase.kind == "trial" and self._place + 1 == len(self.phases)
 
-    def end_trial(self) -> None:
+    def end_phase(self) -> None:
         """Books what the current phase has measured."""
+        if self.phase.kind == "profile" and self.phase.who == (BASELINE, False):
+            self._profiled_us = [*self._seen_us]
         if self.phase.kind == "trial":
             self._trials.setdefault(self.phase.who, []).append([*self._seen_us])
         self._seen_us.clear()

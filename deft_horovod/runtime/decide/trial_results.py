@@ -23,7 +23,9 @@ def slow(
     some that had none; a link may have been measured in a bad moment, so that it only counts if
     the baseline turns out to be as slow."""
     steps = {who: [us for one in mine for us in one] for who, mine in rounds.items()}
-    if min(map(len, steps.values())) < FEWEST_STEPS:
+    # A rank that ran out of data has seen fewer than others.
+    (missing,) = largest(agreement, [FEWEST_STEPS - min(map(len, steps.values()))])
+    if missing > 0:
         return frozenset()
     shortest = largest(agreement, [min(mine) for mine in steps.values()])
     longest = largest(agreement, [max(mine) for mine in steps.values()])

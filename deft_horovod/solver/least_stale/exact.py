@@ -49,12 +49,27 @@ def improve(options: Options, start: Solution) -> Solution:
 
 
 def _least_exposed(options: Options) -> float:
-    """Ticks of a period: what the links cannot carry whatever is chosen."""
-    asked = options.load.sum(axis=1) * (options.cells < options.grid.cells).sum(axis=1)
+    """Ticks of a period: what the links cannot carry whatever is chosen, all of it and in the
+    hardest interval."""
+    grid = options.grid
+    asked = options.load.sum(axis=1) * (options.cells < grid.cells).sum(axis=1)
     least = float(np.minimum.reduceat(asked, options.first[:-1]).sum())
     links = options.load.shape[1]
-    missing: float = least / links - float(options.grid.capacity[-1])
-    return max(0.0, missing)
+    whole = least / links - float(grid.capacity[-1])
+    missing = _least_demand(options) - grid.capacity
+    hardest: float = (missing / np.maximum(grid.stalls.max(axis=1), 1.0)).max()
+    return max(0.0, whole, hardest)
+
+
+def _least_demand(options: Options) -> Array:
+    """[link, row]: what all items together ask of each interval at least."""
+    least = np.zeros((options.load.shape[1], len(options.grid.capacity)))
+    for item in range(len(options.first) - 1):
+        mine = slice(options.first[item], options.first[item + 1])
+        rows = options.rows(mine)
+        for link in range(len(least)):
+            least[link] += (rows * options.load[mine, link, None]).min(axis=0)
+    return least
 
 
 def _solve(

@@ -53,6 +53,7 @@ _SHARES: Final = (
 _PERIODS: Final = (1, 2, 3, 4, 5, 6, 8, 10, 12, LONGEST_PERIOD)
 # Differences in the step time below this share of it count as none.
 _TOLERANCE: Final = 0.002
+_EXACT_IN_TIME: Final = Limits(max_delay=0, max_merge=1)
 # How many of the most promising choices become plans, and how many of these are searched further.
 _PLANNED: Final = 4
 _SEARCHED: Final = 2
@@ -105,9 +106,10 @@ def solve(
     late: Callable[[], Plan] | None = None,
     weights: Weights | None = None,
 ) -> Plan:
-    """The best plan, with its prediction. `others`: synchronous plans to compare with, so that the
-    result is never predicted to be slower than one of them; `late`: makes one more, within the
-    limits, for when not everything can be hidden. Expects a measured link."""
+    """The best plan, with its prediction. `others`: exact plans in time to compare with, so that
+    the result is never predicted to be slower than one of them; they are only asked for where they
+    may be as fast. `late`: makes one more, within the limits, for when not everything can be
+    hidden. Expects a measured link."""
     # OR-Tools takes a while to load, and most ranks and policies never need it.
     from deft_horovod.solver.least_stale.exact import improve
 
@@ -130,7 +132,9 @@ def solve(
         # Of equal ones the first is chosen: the one of which it is known how good it is.
         solution = improve(start.options, start)
         candidates.insert(0, _candidate(setting, solution, judge, profile))
-    known = [_known(plan, judge, profile) for plan in others]
+    least_us = min(candidate.exposed_us for candidate in candidates)
+    near = others if _exact_may_take(least_us, parameters, profile) else ()
+    known = [_known(plan, judge, profile) for plan in near]
     # Not by the smallest difference slower than any of these.
     limit_us = min((other.exposed_us for other in known), default=math.inf)
     candidates = [c for c in [*candidates, *known] if c.exposed_us <= limit_us]
@@ -140,6 +144,14 @@ def solve(
     bound = bound_us(parameters, profile, limits)
     plan = best.plan.model_copy(update={"policy": policy})
     return predict(plan, profile, bound_us=bound, status=best.status)
+
+
+def _exact_may_take(exposed_us: float, parameters: Sequence[Parameter], profile: Profile) -> bool:
+    """Whether a plan that is exact and in time may expose no more than that, as far as is known:
+    bounds do not count what halves of an all-reduce were measured to cost."""
+    exact_us = bound_us(parameters, profile, _EXACT_IN_TIME) - profile.compute_us
+    halves = any(link.scatter_cost or link.gather_cost for link in profile.links)
+    return halves or exact_us <= exposed_us + _TOLERANCE * profile.compute_us
 
 
 def choose(candidates: Sequence[Candidate], profile: Profile) -> Candidate:

@@ -24,6 +24,12 @@ def test_an_error_is_known_from_enough_steps_on(rounds: list[list[float]]) -> No
     assert time.error_us >= 0.0
 
 
+@given(st.lists(steps, max_size=3))
+def test_rounds_that_a_rank_missed_leave_the_others_as_they_are(rounds: list[list[float]]) -> None:
+    assert StepTime.of([*rounds, []]) == StepTime.of(rounds)
+    assert StepTime.of([[]]) == StepTime(0.0, math.inf)
+
+
 def test_steps_that_scatter_more_and_rounds_that_differ_make_it_larger() -> None:
     calm, wild = [100.0, 101.0] * 5, [90.0, 111.0] * 5
     assert StepTime.of([calm]).error_us < StepTime.of([wild]).error_us

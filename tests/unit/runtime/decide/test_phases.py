@@ -69,9 +69,12 @@ def test_walking_the_phases_of_auto_tries_every_candidate_as_often(given_options
         if phases.phase.kind == "trial":
             key = (phases.phase.policy, phases.phase.late)
             seen[key] = seen.get(key, 0) + phases.phase.steps - 1
-        phases.end_trial()
+        phases.end_phase()
         if phases.undecided:
             assert set(phases.trials) == set(seen)
+            assert {sum(map(len, rounds)) for rounds in phases.rounds.values()} == {
+                config.trial_rounds * config.trial_steps
+            }
             assert (("fewest_bytes", False) in seen) == (word is not None)
             assert set(seen.values()) == {config.trial_rounds * config.trial_steps}
             phases.keep(*choose(phases.trials, config.min_gain))
@@ -160,7 +163,7 @@ def walked(phases, step_us):
         seen.append((phases.phase.kind, phases.phase.policy, phases.phase.late))
         for _ in range(phases.phase.steps):
             phases.step(step_us)
-        phases.end_trial()
+        phases.end_phase()
         if phases.undecided:
             return seen
         phases.proceed()
@@ -188,7 +191,7 @@ def test_late_updates_are_tried_against_what_runs_once_gradients_were_looked_at(
 
 
 CANDIDATES = [
-    (name, False) for name in (STOCK, "fewest_bytes", "bucket", "priority", "least_stale")
+    (name, False) for name in ("fewest_bytes", STOCK, "bucket", "priority", "least_stale")
 ]
 UNTRIED = {("bucket", False), ("priority", False)}
 
@@ -201,10 +204,11 @@ def test_those_that_are_dropped_have_no_further_turn_and_the_others_have_all(giv
     while True:
         if phases.phase.kind == "trial":
             seen.append(phases.phase.who)
-        phases.end_trial()
+        phases.end_phase()
         if phases.may_drop:
             assert phases.untried == UNTRIED - set(seen) - set(dropped_at)
-            now = {who for who in slow if who in seen or who in UNTRIED}
+            # Of stock the profile tells how long its steps take, of the others that they are long.
+            now = {who for who in slow if who in seen or who in UNTRIED or who[0] == STOCK}
             phases.drop(now)
             dropped_at |= {who: len(seen) for who in now - set(dropped_at)}
         if phases.undecided:
@@ -218,20 +222,43 @@ def test_those_that_are_dropped_have_no_further_turn_and_the_others_have_all(giv
     for who in left:  # one that is left alone has a turn, but not against nobody
         assert who in seen
         assert len(left) > 1 or seen[max(dropped_at.values()) :].count(who) <= 1
-    assert all(seen.count(who) for who in {*CANDIDATES} - UNTRIED)
+    assert all(seen.count(who) for who in {*CANDIDATES} - UNTRIED - {(STOCK, False)})
 
 
 def test_what_rounds_has_its_turn_early_and_ranks_last_of_what_is_in_time():
     phases = Phases("auto", Config(accuracy="equal", max_delay=1, warmup_steps=0, trial_rounds=1))
     turns = [who for kind, *who in walked(phases, 1.0) if kind == "trial"]
-    assert turns[:2] == [[STOCK, False], ["fewest_bytes", False]]
+    assert turns[:2] == [["fewest_bytes", False], [STOCK, False]]
     harm = [STOCK, "bucket", "priority", "least_stale", "fewest_bytes"]
     assert [*phases.rounds] == [*((name, False) for name in harm), ("least_stale", True)]
+
+
+def test_the_profile_stands_for_stocks_turn_until_it_has_one():
+    config = Config(accuracy="equal", profile_warmup_steps=2, profile_steps=3, trial_steps=4)
+    phases = Phases("auto", config)
+    for us in (900.0, 900.0, 300.0, 301.0, 302.0):
+        phases.step(us)
+    assert not phases.rounds
+    phases.end_phase()
+    phases.proceed()
+    assert phases.rounds == {(STOCK, False): [[300.0, 301.0, 302.0]]}
+    walked(phases, 100.0)
+    assert phases.rounds[STOCK, False] == config.trial_rounds * [[100.0] * 4]
+    phases.restart(0)
+    assert not phases.rounds
+
+
+def test_a_rank_that_leaves_early_has_the_same_candidates():
+    phases = Phases("auto", Config(accuracy="equal"))
+    assert phases.catch_up(100)
+    phases.end_phase()
+    assert phases.rounds == {(STOCK, False): [[]]}
+    assert not phases.trials
 
 
 def test_people_who_compare_want_all_rounds():
     phases = Phases("auto", Config(), purpose="compare")
     while not phases.undecided:
-        phases.end_trial()
+        phases.end_phase()
         assert not phases.may_drop
         phases.proceed()

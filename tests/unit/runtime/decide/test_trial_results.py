@@ -48,6 +48,8 @@ def test_whoever_is_too_slow_on_every_rank_has_no_further_turn():
     assert slow(Two(), near, {}) == frozenset()
     few = {who: [one[:2] for one in rounds] for who, rounds in far.items()}
     assert slow(Two(), few, {}) == frozenset()
+    left_early = {**far, STOCK: [[]]}
+    assert slow(Two(), left_early, {}) == frozenset()
 
 
 def test_whoever_had_no_turn_is_only_too_slow_if_the_baseline_is_as_well():
