@@ -172,8 +172,6 @@ class Encoding:
     @staticmethod
     def whole(elements: int, raw: Sequence[tuple[int, int]] = ()) -> Encoding: ...
 
-def encoding_owners(format: str, elements: int, ranks: int) -> int: ...
-
 class EncodedLink(Link):
     def __init__(
         self,

@@ -41,12 +41,6 @@ at::Tensor rest_of(const std::shared_ptr<Encoding>& encoding) {
 }  // namespace
 
 void bind_encoded(py::module_& module) {
-  module.def(
-      "encoding_owners",
-      [](const std::string& format, std::int64_t elements, std::int32_t ranks) {
-        return owners_for(wire::encoded_bytes(wire::format_of(format), elements), ranks);
-      },
-      py::arg("format"), py::arg("elements"), py::arg("ranks"));
   py::class_<Encoding, std::shared_ptr<Encoding>>(module, "Encoding",
                                                   "How one message travels in a wire format.")
       .def(py::init(&make_encoding), py::arg("format"), py::arg("elements"),

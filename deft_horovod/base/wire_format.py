@@ -11,6 +11,10 @@ from typing import Final, Literal
 WireFormat = Literal["f32", "f16", "bf16", "e4m3", "int8", "int4"]
 EXACT: Final[WireFormat] = "f32"
 
+# What a second stage of an encoded message costs where no link was measured, as bytes that a rank
+# sends (docs/internals/encoded-link.md).
+SECOND_STAGE_BYTES: Final = 131_072
+
 _ALIGNED_BYTES: Final = 4  # the length of an encoded range is a multiple of it
 _SCALE_BYTES: Final = 4
 

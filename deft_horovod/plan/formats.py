@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from deft_horovod.base.wire_format import EXACT, encoded_bytes
 from deft_horovod.plan.contents import bucket_bytes, contents
@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from deft_horovod.plan.plan import Plan, Slot
 
 Range = tuple[int, int]  # where it begins in the bucket, and its elements
-
-# What a second stage costs, as bytes of a link; as in csrc/core/link/encoded/exchange.cpp.
-_STAGE_BYTES: Final = 131_072
 
 
 def may_shrink(wire: str, slots: Sequence[Slot]) -> bool:
@@ -82,15 +79,18 @@ def rest_bytes(plan: Plan, ranks: int = 1) -> int:
         if bucket.format == EXACT:
             continue
         values = sum(elements for _, elements in rest_ranges(plan, members, index))
-        owned = _has_owners(encoded_bytes(bucket.format, bucket.end - bucket.begin), ranks)
+        size_bytes = encoded_bytes(bucket.format, bucket.end - bucket.begin)
+        owned = owners(size_bytes, ranks, plan.second_stage_bytes) > 1
         total += encoded_bytes(EXACT, values) * (ranks + owned)
     return total
 
 
-def _has_owners(size_bytes: int, ranks: int) -> bool:
-    """Whether ranks sum a part each of a message of so many bytes, and not all of it."""
+def owners(size_bytes: int, ranks: int, second_stage_bytes: int) -> int:
+    """How many ranks sum a part of an encoded message of so many bytes each. All, where a rank then
+    sends so much less that a second stage is worth it; with one owner every rank sums all of it.
+    docs/internals/encoded-link.md"""
     in_one = size_bytes * (ranks - 1)
-    return 2 * in_one // ranks + _STAGE_BYTES < in_one
+    return ranks if 2 * in_one // ranks + second_stage_bytes < in_one else 1
 
 
 def is_encoded(plan: Plan) -> bool:

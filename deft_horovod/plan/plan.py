@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from typing_extensions import Self
 
 from deft_horovod.base.record import Count, Flag, Index, Microseconds, Name, Part, Record
-from deft_horovod.base.wire_format import EXACT, WireFormat
+from deft_horovod.base.wire_format import EXACT, SECOND_STAGE_BYTES, WireFormat
 from deft_horovod.plan.rules import check
 from deft_horovod.plan.text import describe, difference
 
@@ -153,6 +153,8 @@ class Plan(Record):
     arenas: tuple[Arena, ...] = ()
     slots: tuple[Slot, ...] = ()
     buckets: tuple[Bucket, ...] = ()
+    # What a second stage of an encoded message costs, as bytes that a rank sends.
+    second_stage_bytes: Count = SECOND_STAGE_BYTES
     generations: tuple[Generation, ...] = ()
     tasks: tuple[Task, ...] = ()
     prediction: Prediction | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from deft_horovod.plan import Plan
+from deft_horovod.plan.formats import is_encoded
 from deft_horovod.policies.base import Defaults, Request, refuse_groups
 from deft_horovod.policies.bucket import Bucketed
 from deft_horovod.policies.limits import limits_of
@@ -26,7 +27,11 @@ class MeasuredPolicy(Defaults, ABC):
         first = Bucketed().plan(request)
         if not request.profile.links or not first.buckets:
             return first.model_copy(update={"policy": self.name})
-        plan = self.schedule(request, request.profile.links[0])
+        link = request.profile.links[0]
+        plan = self.schedule(request, link)
+        if is_encoded(plan):
+            start_up_bytes = link.cost.start_up_bytes(request.profile.size)
+            plan = plan.model_copy(update={"second_stage_bytes": start_up_bytes})
         if plan.prediction is not None:
             return plan
         allowed = limits_of(self.name, request)

@@ -18,6 +18,7 @@ from deft_horovod.errors import PlanError, explain
 HOROVOD_LINK: Final = "horovod"
 # Messages in flight while a link is measured: as many as plans allow.
 MEASURED_IN_FLIGHT: Final = 4
+_MOST_BYTES: Final = 1 << 40  # where bytes cost nothing
 _CLEAR: Final = 1.25  # times its share of a cycle, from which on a message's time is its own
 
 
@@ -42,6 +43,14 @@ class LinkCost(Part):
             above_us = (line_us - share_us) * _CLEAR / (_CLEAR - 1.0)
             line_us = max(self.beta_us_per_byte * size_bytes, above_us)
         return max(line_us, self.cycle_us / self.in_flight)
+
+    def start_up_bytes(self, ranks: int) -> int:
+        """What each of so many ranks could send in the time that a message takes beyond its bytes:
+        what it costs to send in two what could be sent in one."""
+        if self.beta_us_per_byte <= 0.0:
+            return _MOST_BYTES
+        sent = 2.0 * (ranks - 1) / ranks  # of an all-reduce, for each of its bytes
+        return int(min(_MOST_BYTES, sent * self.time_us(0.0) / self.beta_us_per_byte))
 
     def with_in_flight(self, messages: float) -> LinkCost:
         """The same link when so many messages may be in flight."""

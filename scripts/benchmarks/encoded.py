@@ -81,6 +81,8 @@ def senders(elements: int, size: int, rank: int, values: Any) -> dict[str, Calla
     """Each sends the values once, and returns their average over ranks."""
     import torch
 
+    from deft_horovod.base.wire_format import SECOND_STAGE_BYTES, encoded_bytes
+    from deft_horovod.plan.formats import owners
     from deft_horovod.runtime.extension import native
 
     link = native.HorovodLink(average=True)
@@ -96,8 +98,9 @@ def senders(elements: int, size: int, rank: int, values: Any) -> dict[str, Calla
         return out.copy_(half)
 
     def encoded(name: str) -> Callable[[], Any]:
-        place, owners = f"{name}.{elements}", native.encoding_owners(name, elements, size)
-        encoding = native.Encoding(name, elements, (), owners, rank if owners > 1 else 0)
+        place = f"{name}.{elements}"
+        shares = owners(encoded_bytes(name, elements), size, SECOND_STAGE_BYTES)
+        encoding = native.Encoding(name, elements, (), shares, rank if shares > 1 else 0)
         inner = native.HorovodLink(average=False)
         fewer = native.EncodedLink(inner, size, rank, 1 / size, {place: encoding})
 

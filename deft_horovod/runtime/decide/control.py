@@ -32,7 +32,7 @@ from deft_horovod.runtime.decide.phases import Phase, Phases
 from deft_horovod.runtime.decide.planning import Assignment
 from deft_horovod.runtime.decide.rate_watch import RateWatch
 from deft_horovod.runtime.decide.replan_vote import ReplanVote, State
-from deft_horovod.runtime.decide.trial_results import comparison, fastest, slow
+from deft_horovod.runtime.decide.trial_results import comparison, fastest, is_hidden, slow
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.follower import Follower, Wish
 from deft_horovod.runtime.job_request import AskedOptimizer
@@ -65,9 +65,7 @@ class Control:
         self._process = process
         self._whole_brief = brief
         self._inner = inner
-        self._asked: AskedOptimizer[Any] | None = (
-            None  # of the request that the job was started with
-        )
+        self._asked: AskedOptimizer[Any] | None = None  # of the job's request
         self._phases = Phases(brief.policy.name, brief.config, purpose=brief.purpose)
         self._drift = Drift(brief.config.drift, brief.config.drift_steps)
         self._profiler: Profiler | None = None
@@ -139,8 +137,7 @@ class Control:
         if config.trace and self._tracer is None:
             file = self._process.trace_file(config.trace, stock.rank())
             line = Line(stock.rank(), number)
-            offset = clock_offset(agreement)
-            self._tracer = Tracer(file.write, line, offset, config.trace_steps)
+            self._tracer = Tracer(file.write, line, clock_offset(agreement), config.trace_steps)
 
     def _new_guard(self, agreement: Agreement, observer: Observer) -> Guard | None:
         able = possible(self._whole_brief.correction, observer.roots)
@@ -277,7 +274,10 @@ class Control:
         elif not why.asked:
             self._end_phase(agreement, planned)
         elif turned and self._rate.calm:
-            self._phases.try_late()
+            if is_hidden(agreement, self._phases.tried_us, self._profile):
+                self._rate.gained_nothing()
+            else:
+                self._phases.try_late()
         elif why.again or turned:  # else all is known: only the guard's plan is another one
             self._restart(observer, self._whole_brief.config.warmup_steps)
 
@@ -310,20 +310,20 @@ class Control:
         if self.phase.kind == "trial" and planned is not None:
             self._tried[self.phase.who] = planned.plan
         self._phases.end_phase()
+        config = self._whole_brief.config
         if self._phases.may_drop:
             plan = planned.plan if planned is not None else None
-            untried = exact_ranges(self._phases.untried, self._profile, plan)
+            untried = exact_ranges(self._phases.untried, config, self._profile, plan)
             self._phases.drop(slow(agreement, self._phases.rounds, untried))
         if not self._phases.undecided:
             self._phases.proceed()
             return
-        min_gain = self._whole_brief.config.min_gain
-        chosen, again = fastest(agreement, self._phases.rounds, min_gain)
+        chosen, again = fastest(agreement, self._phases.rounds, config.min_gain)
         if again and self._phases.try_again(again):
             return
         if self._asked is not None and self._profile is not None:
             name, rounds = self._whole_brief.policy.name, self._phases.rounds
-            found = comparison(agreement, name, min_gain, rounds, self._tried, self._profile)
+            found = comparison(agreement, name, config.min_gain, rounds, self._tried, self._profile)
             self._asked.take(found, agreement)
         self._phases.keep(*chosen)
         if not chosen[1] and self._guard is not None and self._guard.allows_all:

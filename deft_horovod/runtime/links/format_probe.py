@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from deft_horovod.base.wire_format import WireFormat
-from deft_horovod.profile import FormatCost, LinkProfile
+from deft_horovod.base.wire_format import WireFormat, encoded_bytes
+from deft_horovod.plan.formats import owners
+from deft_horovod.profile import FormatCost, LinkCost, LinkProfile
 from deft_horovod.profile.format_text import format_text
 from deft_horovod.profile.probe_plan import ProbePlan, probe_plan
 from deft_horovod.runtime.extension import native
@@ -45,7 +46,8 @@ def probe_formats(
         plan = probe_plan(profile.cost, allowance.largest_bytes, budget_us)
         for one in formats:
             name = f"{prefix}.{profile.name}.{one}"
-            link = _encoded_link(links[profile.name], name, one, plan, allowance)
+            names = _names(name, plan, allowance)
+            link = _encoded_link(links[profile.name], one, names, profile.cost, allowance)
             samples.append(
                 measure(agreement, MessageStream(link, name, allowance), plan, allowance)
             )
@@ -77,17 +79,28 @@ def probe_formats(
     return found
 
 
+def _names(stream: str, plan: ProbePlan, allowance: Allowance) -> dict[str, int]:
+    """Of all messages of a stream, with their bytes."""
+    return {
+        name: size_bytes
+        for size_bytes in plan.sizes_bytes
+        for name in names_of(stream, size_bytes, allowance.in_flight)
+    }
+
+
 def _encoded_link(
-    link: _C.Link, name: str, wire_format: WireFormat, plan: ProbePlan, allowance: Allowance
+    link: _C.Link,
+    wire_format: WireFormat,
+    names: Mapping[str, int],
+    exact: LinkCost,
+    allowance: Allowance,
 ) -> _C.Link:
-    """Knows the messages of a stream of this name."""
+    """Knows these messages, which travel as those of plans do."""
+    ranks, second_stage_bytes = allowance.size, exact.start_up_bytes(allowance.size)
     encodings: dict[str, _C.Encoding] = {}
-    for size_bytes in plan.sizes_bytes:
+    for name, size_bytes in names.items():
         elements = size_bytes // _ITEM_BYTES
-        owners = native.encoding_owners(wire_format, elements, allowance.size)
-        mine = allowance.rank if owners > 1 else 0
-        encoding = native.Encoding(wire_format, elements, (), owners, mine)
-        names = names_of(name, size_bytes, allowance.in_flight)
-        encodings.update(dict.fromkeys(names, encoding))
-    factor = 1.0 / allowance.size
-    return native.EncodedLink(link, allowance.size, allowance.rank, factor, encodings)
+        shares = owners(encoded_bytes(wire_format, elements), ranks, second_stage_bytes)
+        mine = allowance.rank if shares > 1 else 0
+        encodings[name] = native.Encoding(wire_format, elements, (), shares, mine)
+    return native.EncodedLink(link, ranks, allowance.rank, 1.0 / ranks, encodings)

@@ -55,9 +55,9 @@ def _least_exposed(options: Options) -> float:
     asked = options.load.sum(axis=1) * (options.cells < grid.cells).sum(axis=1)
     least = float(np.minimum.reduceat(asked, options.first[:-1]).sum())
     links = options.load.shape[1]
-    whole = least / links - float(grid.capacity[-1])
+    whole: float = least / links - float(grid.capacity[-1])
     missing = _least_demand(options) - grid.capacity
-    hardest: float = (missing / np.maximum(grid.stalls.max(axis=1), 1.0)).max()
+    hardest = float((missing / np.maximum(grid.stalls.max(axis=1), 1.0)).max())
     return max(0.0, whole, hardest)
 
 

@@ -12,6 +12,7 @@ from deft_horovod.plan.contents import bucket_bytes, contents
 from deft_horovod.plan.formats import (
     is_encoded,
     message_bytes,
+    owners,
     raw_ranges,
     rest_bytes,
     rest_ranges,
@@ -101,6 +102,17 @@ def test_with_more_ranks_one_of_them_keeps_what_is_left_of_sums(ranks, shares):
     values = 100_000
     plan = plan_of([values], [False], [], "int8")
     assert rest_bytes(plan, ranks) == 4 * values * shares
+
+
+@given(st.integers(0, 1 << 24), st.integers(1, 64), st.integers(0, 1 << 24))
+def test_there_are_owners_where_they_save_more_than_a_second_stage_costs(size, ranks, second):
+    in_one, in_two = size * (ranks - 1), 2 * size * (ranks - 1) / ranks
+    found = owners(size, ranks, second)
+    assert found in (1, ranks)
+    if in_one - in_two > second + 1:
+        assert found == ranks
+    if in_one - in_two < second - 1 or ranks <= 2:
+        assert found == 1 or ranks == 1
 
 
 def test_what_is_exact_is_not_rounded():

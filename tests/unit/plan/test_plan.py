@@ -45,9 +45,9 @@ def test_the_hash_is_the_same_on_every_machine():
     plan = Plan(policy="stock")
     assert plan.to_json() == (
         '{"arenas":[],"buckets":[],"buffers":1,"generations":[],"links":[],"period":1,'
-        '"policy":"stock","prediction":null,"slots":[],"tasks":[],"version":2}'
+        '"policy":"stock","prediction":null,"second_stage_bytes":131072,"slots":[],"tasks":[],"version":2}'
     )
-    assert plan.hash() == "d95efb038c151f609a331a404be62ed889c8bc67cfa60c6f554bd9bbe3d3217d"
+    assert plan.hash() == "f3371f14bff9da89eb2506e33341b9bdc8135f9d8b2d0b4d720d14ba6cb332d9"
 
 
 def test_another_version_is_refused():

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from deft_horovod.errors import PlanError
@@ -76,6 +76,19 @@ def test_no_message_takes_less_than_its_bytes_or_its_share_of_a_cycle(cost, size
     assert time_us <= max(
         cost.alpha_us + cost.beta_us_per_byte * size, cost.cycle_us / in_flight
     ) * (1 + 1e-9)
+
+
+@given(COSTS, st.integers(2, 64))
+def test_a_start_up_is_as_long_as_the_bytes_that_stand_for_it_take(cost, ranks):
+    assume(not 0.0 < cost.beta_us_per_byte < 1e-12)  # floats get coarse there
+    sent = 2 * (ranks - 1) / ranks  # by each rank, of a byte of an all-reduce
+    size = cost.start_up_bytes(ranks)
+    if size == 1 << 40:
+        assert cost.beta_us_per_byte * size / sent <= cost.time_us(0)
+    else:
+        us_per_byte = cost.beta_us_per_byte / sent
+        assert size * us_per_byte <= cost.time_us(0) * (1 + 1e-9)
+        assert (size + 1) * us_per_byte >= cost.time_us(0) * (1 - 1e-9)
 
 
 def test_without_a_known_cycle_a_message_takes_what_the_line_says():

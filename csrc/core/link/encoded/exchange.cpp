@@ -7,9 +7,6 @@ namespace deft {
 
 namespace {
 
-// What a second stage costs, as bytes of a link.
-constexpr std::int64_t kStageBytes = 131'072;
-
 std::byte* bytes_at(const BufferPool::Buffer& buffer, std::int64_t offset) {
   return reinterpret_cast<std::byte*>(buffer.at(offset));
 }
@@ -32,11 +29,6 @@ std::vector<std::int64_t> same_for_all(std::int64_t bytes, Place place) {
 }
 
 }  // namespace
-
-std::int32_t owners_for(std::int64_t bytes, std::int32_t ranks) {
-  const std::int64_t in_one = bytes * (ranks - 1);
-  return 2 * in_one / ranks + kStageBytes < in_one ? ranks : 1;
-}
 
 Exchange::Exchange(const Encoding& encoding, Place place, BufferPool::Buffer buffer,
                    std::int32_t fusion_group)

@@ -30,10 +30,6 @@ struct Place {
   std::int32_t rank = 0;
 };
 
-// How many owners an encoded message of so many bytes should have. Owners send fewer bytes where
-// there are more than two ranks, but in two stages.
-[[nodiscard]] std::int32_t owners_for(std::int64_t bytes, std::int32_t ranks);
-
 class Exchange {
  public:
   Exchange(const Encoding& encoding, Place place, BufferPool::Buffer buffer,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deft_horovod.plan import Plan
-from deft_horovod.plan.formats import is_encoded, message_bytes
-from deft_horovod.profile import LinkCost, LinkProfile, Profile
+from deft_horovod import policies
+from deft_horovod.policies import Request
 from deft_horovod.runtime.decide.far_behind import StepRange, exact_ranges, far_behind
-from tests.unit.support.random_plans import plans
+from deft_horovod.solver.predict.timeline import simulate
+from tests.unit.support.planning import requests
 
 ranges = st.builds(
     lambda shortest_us, more_us: StepRange(shortest_us, shortest_us + more_us),
@@ -33,19 +36,21 @@ def test_whoever_is_dropped_was_slower_in_every_step_and_somebody_stays(
 def test_one_long_step_of_the_fastest_or_one_short_one_of_the_slowest_keeps_it() -> None:
     stock, ours = ("stock", False), ("fewest_bytes", False)
     assert far_behind({stock: StepRange(190.0, 210.0), ours: StepRange(70.0, 75.0)}) == {stock}
-    assert not far_behind({stock: StepRange(190.0, 210.0), ours: StepRange(70.0, 150.0)})
-    assert not far_behind({stock: StepRange(100.0, 210.0), ours: StepRange(70.0, 75.0)})
+    assert not far_behind({stock: StepRange(190.0, 210.0), ours: StepRange(70.0, 153.0)})
+    assert not far_behind({stock: StepRange(93.0, 210.0), ours: StepRange(70.0, 75.0)})
 
 
-@given(plans(), st.floats(0.0, 10.0))
-def test_exact_bytes_take_as_long_as_the_link_takes_for_them(plan: Plan, beta_us: float) -> None:
-    cost = LinkCost(alpha_us=100.0, beta_us_per_byte=beta_us)
-    links = (LinkProfile(name="horovod", cost=cost),)
-    profile = Profile.assumed(1).model_copy(update={"links": links})
-    who = ("bucket", False)
-    found = exact_ranges([who], profile, plan)[who]
-    sent_us = beta_us * sum(message_bytes(plan))
-    assert is_encoded(plan) or found.shortest_us == sent_us
-    assert not exact_ranges([who], None, plan)
-    assert not exact_ranges([who], profile.model_copy(update={"links": ()}), plan)
-    assert not exact_ranges([who], profile, None)
+@given(requests(linked=True), st.sampled_from(["bucket", "priority"]))
+def test_exact_candidates_take_what_their_plans_are_predicted_to_take(
+    asked: Request, name: str
+) -> None:
+    asked = replace(asked, groups=())
+    plan = policies.get(name).plan(asked)
+    found = exact_ranges([(name, False)], asked.config, asked.profile, plan)
+    step_us = simulate(plan, asked.profile).step_us
+    assert found == {(name, False): StepRange(pytest.approx(step_us))}
+    unlinked = asked.profile.model_copy(update={"links": ()})
+    for profile, known in ((None, plan), (asked.profile, None), (unlinked, plan)):
+        assert not exact_ranges([(name, False)], asked.config, profile, known)
+    fewer = plan.model_copy(update={"slots": plan.slots[:-1]})
+    assert not plan.slots or not exact_ranges([(name, False)], asked.config, asked.profile, fewer)

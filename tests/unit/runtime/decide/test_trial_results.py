@@ -4,7 +4,7 @@ import pytest
 
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.decide.far_behind import StepRange
-from deft_horovod.runtime.decide.trial_results import comparison, fastest, slow
+from deft_horovod.runtime.decide.trial_results import comparison, fastest, is_hidden, slow
 
 STOCK, OURS = ("stock", False), ("deft", True)
 ROUNDS = {STOCK: [[5.0, 7.0], [6.0, 5.0]], OURS: [[3.0, 3.0], [2.0, 4.0]]}
@@ -44,7 +44,7 @@ def test_the_fastest_is_that_of_the_slowest_rank_and_noise_asks_for_more():
 def test_whoever_is_too_slow_on_every_rank_has_no_further_turn():
     far = {STOCK: [[90.0, 92.0, 91.0]], OURS: [[30.0, 31.0, 30.0]]}
     assert slow(Two(), far, {}) == {STOCK}
-    near = {STOCK: [[90.0, 92.0, 91.0]], OURS: [[30.0, 61.0, 30.0]]}
+    near = {STOCK: [[90.0, 92.0, 91.0]], OURS: [[30.0, 73.0, 30.0]]}
     assert slow(Two(), near, {}) == frozenset()
     few = {who: [one[:2] for one in rounds] for who, rounds in far.items()}
     assert slow(Two(), few, {}) == frozenset()
@@ -58,4 +58,13 @@ def test_whoever_had_no_turn_is_only_too_slow_if_the_baseline_is_as_well():
     assert slow(Two(), far, untried) == {STOCK, *untried}
     near = {STOCK: [[40.0, 42.0, 41.0]], OURS: [[30.0, 31.0, 30.0]]}
     assert slow(Two(), near, untried) == frozenset()
-    assert slow(Two(), far, {("bucket", False): StepRange(40.0)}) == {STOCK}
+    assert slow(Two(), far, {("bucket", False): StepRange(38.0)}) == {STOCK}
+
+
+def test_nothing_is_left_to_hide_where_no_rank_takes_longer_than_computing():
+    profile = Profile.assumed(1).model_copy(update={"forward_us": 40.0, "backward_us": 60.0})
+    computing_us = profile.compute_us
+    assert is_hidden(Two(), 1.01 * computing_us, profile)
+    assert not is_hidden(Two(), 1.03 * computing_us, profile)
+    assert not is_hidden(Two(), 0.0, profile), "no rank has seen a step"
+    assert not is_hidden(Two(), computing_us, None)
