@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("deft_horovod")
 _US: Final = 1e6
 _ITEM_BYTES: Final = 4
+_ALIGNMENT_BYTES: Final = 16
+_FEWEST_SIZES: Final = 3  # for a line
 _TIME_SHARE: Final = 0.5  # of what a link's exact messages may take, for each format
 
 
@@ -43,8 +45,9 @@ def probe_formats(
     budget_us = allowance.budget_s * MEASURE_SHARE * _US
     samples = []
     for profile in profiles:
-        plan = probe_plan(profile.cost, allowance.largest_bytes, budget_us)
+        any_plan = probe_plan(profile.cost, allowance.largest_bytes, budget_us)
         for one in formats:
+            plan = _with_owners(any_plan, one, profile.cost, allowance.size)
             name = f"{prefix}.{profile.name}.{one}"
             names = _names(name, plan, allowance)
             link = _encoded_link(links[profile.name], one, names, profile.cost, allowance)
@@ -79,6 +82,27 @@ def probe_formats(
     return found
 
 
+def _with_owners(
+    plan: ProbePlan, wire_format: WireFormat, exact: LinkCost, ranks: int
+) -> ProbePlan:
+    """Of messages in two stages, where there are any and some are much larger than others: most
+    bytes travel so. Smaller ones take less than the line through these says."""
+    largest_bytes = plan.sizes_bytes[-1]
+    halves = [largest_bytes >> n for n in range(largest_bytes.bit_length())]
+    sizes = [size for size in halves if _shares(wire_format, size, exact, ranks) > 1]
+    if len(sizes) < _FEWEST_SIZES:
+        return plan
+    chosen = {sizes[0], *sizes[1 : -1 : max(1, len(sizes) // _FEWEST_SIZES)], sizes[-1]}
+    aligned = {size // _ALIGNMENT_BYTES * _ALIGNMENT_BYTES for size in chosen}
+    return plan.model_copy(update={"sizes_bytes": tuple(sorted(aligned))})
+
+
+def _shares(wire_format: WireFormat, size_bytes: int, exact: LinkCost, ranks: int) -> int:
+    """How many owners a message has that takes so many bytes as float32."""
+    encoded = encoded_bytes(wire_format, size_bytes // _ITEM_BYTES)
+    return owners(encoded, ranks, exact.start_up_bytes(ranks))
+
+
 def _names(stream: str, plan: ProbePlan, allowance: Allowance) -> dict[str, int]:
     """Of all messages of a stream, with their bytes."""
     return {
@@ -96,11 +120,11 @@ def _encoded_link(
     allowance: Allowance,
 ) -> _C.Link:
     """Knows these messages, which travel as those of plans do."""
-    ranks, second_stage_bytes = allowance.size, exact.start_up_bytes(allowance.size)
+    ranks = allowance.size
     encodings: dict[str, _C.Encoding] = {}
     for name, size_bytes in names.items():
-        elements = size_bytes // _ITEM_BYTES
-        shares = owners(encoded_bytes(wire_format, elements), ranks, second_stage_bytes)
+        shares = _shares(wire_format, size_bytes, exact, ranks)
         mine = allowance.rank if shares > 1 else 0
+        elements = size_bytes // _ITEM_BYTES
         encodings[name] = native.Encoding(wire_format, elements, (), shares, mine)
     return native.EncodedLink(link, ranks, allowance.rank, 1.0 / ranks, encodings)
