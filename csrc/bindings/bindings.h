@@ -32,7 +32,7 @@ void bind_plan(const pybind11::module_& module);
 void bind_executor(const pybind11::module_& module);
 void bind_link(const pybind11::module_& module);
 void bind_staged(const pybind11::module_& module);
-void bind_encoded(pybind11::module_& module);
+void bind_encoded(const pybind11::module_& module);
 void bind_c10d(const pybind11::module_& module);
 void bind_horovod(pybind11::module_& module);
 void bind_gradients(pybind11::module_& module);

@@ -40,7 +40,7 @@ at::Tensor rest_of(const std::shared_ptr<Encoding>& encoding) {
 
 }  // namespace
 
-void bind_encoded(py::module_& module) {
+void bind_encoded(const py::module_& module) {
   py::class_<Encoding, std::shared_ptr<Encoding>>(module, "Encoding",
                                                   "How one message travels in a wire format.")
       .def(py::init(&make_encoding), py::arg("format"), py::arg("elements"),

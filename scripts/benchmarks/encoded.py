@@ -31,11 +31,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from deft_horovod.base.wire_format import SECOND_STAGE_BYTES, WireFormat, encoded_bytes
 from scripts.benchmarks import cluster as bench
 from scripts.cluster import cluster, jobs
 from scripts.places import ROOT
 
-FORMATS: Final = ("f16", "bf16", "e4m3", "int8", "int4")
+FORMATS: Final[tuple[WireFormat, ...]] = ("f16", "bf16", "e4m3", "int8", "int4")
 ARMS: Final = ("fp32", "fp16", *FORMATS)
 PIECE_BYTES: Final = 512 * 1024
 PAGE: Final = ROOT / "docs" / "studies" / "benchmarks" / "encoded.md"
@@ -81,7 +82,6 @@ def senders(elements: int, size: int, rank: int, values: Any) -> dict[str, Calla
     """Each sends the values once, and returns their average over ranks."""
     import torch
 
-    from deft_horovod.base.wire_format import SECOND_STAGE_BYTES, encoded_bytes
     from deft_horovod.plan.formats import owners
     from deft_horovod.runtime.extension import native
 
@@ -97,7 +97,7 @@ def senders(elements: int, size: int, rank: int, values: Any) -> dict[str, Calla
         arrived(link.send(f"fp16.{elements}", "all_reduce", half, half), "fp16")
         return out.copy_(half)
 
-    def encoded(name: str) -> Callable[[], Any]:
+    def encoded(name: WireFormat) -> Callable[[], Any]:
         place = f"{name}.{elements}"
         shares = owners(encoded_bytes(name, elements), size, SECOND_STAGE_BYTES)
         encoding = native.Encoding(name, elements, (), shares, rank if shares > 1 else 0)
