@@ -194,7 +194,8 @@ class Phases:
 
     def end_phase(self) -> None:
         """Books what the current phase has measured."""
-        if self.phase.kind == "profile" and self.phase.who == (BASELINE, False):
+        profiled = self.phase.kind == "profile" and self.phase.who == (BASELINE, False)
+        if profiled and any(phase.kind == "trial" for phase in self._ahead):
             self._profiled_us = [*self._seen_us]
         if self.phase.kind == "trial":
             self._trials.setdefault(self.phase.who, []).append([*self._seen_us])

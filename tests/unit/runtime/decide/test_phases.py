@@ -248,6 +248,16 @@ def test_the_profile_stands_for_stocks_turn_until_it_has_one():
     assert not phases.rounds
 
 
+def test_where_nothing_is_tried_a_profile_is_no_trial():
+    for policy, purpose in ((MEASURED[0], "train"), ("auto", "profile")):
+        phases = Phases(policy, Config(warmup_steps=0, max_delay=1), purpose=purpose)
+        while phases.phase.kind == "profile":
+            phases.step(1.0)
+            phases.end_phase()
+            phases.proceed()
+        assert not phases.trials
+
+
 def test_a_rank_that_leaves_early_has_the_same_candidates():
     phases = Phases("auto", Config(accuracy="equal"))
     assert phases.catch_up(100)
