@@ -32,7 +32,7 @@ from deft_horovod.runtime.decide.phases import Phase, Phases
 from deft_horovod.runtime.decide.planning import Assignment
 from deft_horovod.runtime.decide.rate_watch import RateWatch
 from deft_horovod.runtime.decide.replan_vote import ReplanVote, State
-from deft_horovod.runtime.decide.trial_results import comparison, fastest, is_hidden, slow
+from deft_horovod.runtime.decide.trial_results import comparison, fastest, slow
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.follower import Follower, Wish
 from deft_horovod.runtime.job_request import AskedOptimizer
@@ -274,10 +274,7 @@ class Control:
         elif not why.asked:
             self._end_phase(agreement, planned)
         elif turned and self._rate.calm:
-            if is_hidden(agreement, self._phases.tried_us, self._profile):
-                self._rate.gained_nothing()
-            else:
-                self._phases.try_late()
+            self._phases.try_late()
         elif why.again or turned:  # else all is known: only the guard's plan is another one
             self._restart(observer, self._whole_brief.config.warmup_steps)
 

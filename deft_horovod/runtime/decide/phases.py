@@ -123,11 +123,6 @@ class Phases:
         steps = {who: [us for one in rounds for us in one] for who, rounds in self.rounds.items()}
         return {who: median(us) for who, us in steps.items() if us}
 
-    @property
-    def tried_us(self) -> float:
-        """What the median step of what runs took when it was tried; 0: this rank has seen none."""
-        return self.trials.get(self.phase.who, 0.0)
-
     def named_trials(self) -> dict[str, float]:
         """The same, by names for people."""
         return {name + (" (late)" if late else ""): us for (name, late), us in self.trials.items()}

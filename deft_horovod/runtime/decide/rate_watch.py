@@ -93,8 +93,8 @@ class RateWatch(Follower[Boundary]):
         if agreement.deciding:
             _LOG.warning(
                 "deft_horovod: accuracy: the learning rate %s",
-                f"has fallen to {share:.0%} of its highest, so late updates are tried if "
-                "anything is left to hide (max_delay=0 forbids them)"
+                f"has fallen to {share:.0%} of its highest, so late updates are tried "
+                "(max_delay=0 keeps training exact)"
                 if self.calm
                 else "rises again, so all updates come in time",
             )

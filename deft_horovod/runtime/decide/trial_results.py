@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from deft_horovod.comparison import Arm, Comparison
 from deft_horovod.peers import BASELINE
@@ -13,8 +12,6 @@ from deft_horovod.runtime.decide.contenders import StepTime, Who, contenders
 from deft_horovod.runtime.decide.far_behind import FEWEST_STEPS, StepRange, far_behind
 from deft_horovod.runtime.decide.phases import choose
 from deft_horovod.runtime.ranks.agreement import Agreement, largest
-
-_HIDDEN: Final = 1.02  # times computing
 
 Rounds = Sequence[Sequence[float]]
 
@@ -35,13 +32,6 @@ def slow(
     ranges = {who: StepRange(*pair) for who, *pair in zip(steps, shortest, longest, strict=True)}
     found = far_behind({**ranges, **untried})
     return found if (BASELINE, False) in found else found - set(untried)
-
-
-def is_hidden(agreement: Agreement, step_us: float, profile: Profile | None) -> bool:
-    """Whether steps of what runs take hardly longer than computing does, so that nothing could
-    gain. All ranks ask for it together; one that has not measured says 0."""
-    (slowest_us,) = largest(agreement, [step_us])
-    return profile is not None and 0.0 < slowest_us <= _HIDDEN * profile.compute_us
 
 
 def fastest(

@@ -268,5 +268,5 @@ def test_it_is_said(caplog):
         training.step(0.45)
         training.step(0.9)
     fallen, risen = (record.getMessage() for record in caplog.records)
-    assert "fallen to 45% of its highest, so late updates are tried if anything is left" in fallen
+    assert "fallen to 45% of its highest, so late updates are tried (max_delay=0" in fallen
     assert "rises again, so all updates come in time" in risen

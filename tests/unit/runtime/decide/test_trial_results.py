@@ -4,7 +4,7 @@ import pytest
 
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.decide.far_behind import StepRange
-from deft_horovod.runtime.decide.trial_results import comparison, fastest, is_hidden, slow
+from deft_horovod.runtime.decide.trial_results import comparison, fastest, slow
 
 STOCK, OURS = ("stock", False), ("deft", True)
 ROUNDS = {STOCK: [[5.0, 7.0], [6.0, 5.0]], OURS: [[3.0, 3.0], [2.0, 4.0]]}
@@ -59,12 +59,3 @@ def test_whoever_had_no_turn_is_only_too_slow_if_the_baseline_is_as_well():
     near = {STOCK: [[40.0, 42.0, 41.0]], OURS: [[30.0, 31.0, 30.0]]}
     assert slow(Two(), near, untried) == frozenset()
     assert slow(Two(), far, {("bucket", False): StepRange(38.0)}) == {STOCK}
-
-
-def test_nothing_is_left_to_hide_where_no_rank_takes_longer_than_computing():
-    profile = Profile.assumed(1).model_copy(update={"forward_us": 40.0, "backward_us": 60.0})
-    computing_us = profile.compute_us
-    assert is_hidden(Two(), 1.01 * computing_us, profile)
-    assert not is_hidden(Two(), 1.03 * computing_us, profile)
-    assert not is_hidden(Two(), 0.0, profile), "no rank has seen a step"
-    assert not is_hidden(Two(), computing_us, None)
