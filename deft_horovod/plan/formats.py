@@ -10,6 +10,7 @@ from deft_horovod.plan.contents import bucket_bytes, contents
 from deft_horovod.plan.rules import unit_elements
 
 if TYPE_CHECKING:
+    from deft_horovod.base.wire_format import WireFormat
     from deft_horovod.plan.plan import Plan, Slot
 
 Range = tuple[int, int]  # where it begins in the bucket, and its elements
@@ -79,17 +80,17 @@ def rest_bytes(plan: Plan, ranks: int = 1) -> int:
         if bucket.format == EXACT:
             continue
         values = sum(elements for _, elements in rest_ranges(plan, members, index))
-        size_bytes = encoded_bytes(bucket.format, bucket.end - bucket.begin)
-        owned = owners(size_bytes, ranks, plan.second_stage_bytes) > 1
+        elements = bucket.end - bucket.begin
+        owned = owners(bucket.format, elements, ranks, plan.second_stage_bytes) > 1
         total += encoded_bytes(EXACT, values) * (ranks + owned)
     return total
 
 
-def owners(size_bytes: int, ranks: int, second_stage_bytes: int) -> int:
-    """How many ranks sum a part of an encoded message of so many bytes each. All, where a rank then
-    sends so much less that a second stage is worth it; with one owner every rank sums all of it.
+def owners(wire_format: WireFormat, elements: int, ranks: int, second_stage_bytes: int) -> int:
+    """How many ranks sum a part of an encoded message each. All, where a rank then sends so much
+    less that a second stage is worth it; with one owner every rank sums all of it.
     docs/internals/encoded-link.md"""
-    in_one = size_bytes * (ranks - 1)
+    in_one = encoded_bytes(wire_format, elements) * (ranks - 1)
     return ranks if 2 * in_one // ranks + second_stage_bytes < in_one else 1
 
 

@@ -11,7 +11,7 @@ from deft_horovod.profile.profile import LinkCost
 SMALLEST_BYTES: Final = 16  # a message that is nothing but the header of a slot
 SIZES: Final = 10
 _FEWEST_SIZES: Final = 8
-_ALIGNMENT_BYTES: Final = 16
+ALIGNMENT_BYTES: Final = 16
 # Rounds, and messages of each size in a round: enough for a median if possible, else at least one.
 _EFFORTS: Final = (((5, 4), (3, 4), (3, 2)), ((2, 2), (1, 2), (1, 1)))
 # Smaller ones are only taken for the largest message when no larger one can be afforded.
@@ -43,7 +43,7 @@ def sizes_up_to(largest_bytes: int, count: int = SIZES) -> tuple[int, ...]:
     largest_bytes = max(largest_bytes, _FLOORS_BYTES[-1])
     ratio = (largest_bytes / SMALLEST_BYTES) ** (1 / (count - 1))
     exact = (SMALLEST_BYTES * ratio**i for i in range(count))
-    return tuple(sorted({round(size / _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES for size in exact}))
+    return tuple(sorted({round(size / ALIGNMENT_BYTES) * ALIGNMENT_BYTES for size in exact}))
 
 
 def probe_plan(rough: LinkCost, largest_bytes: int, budget_us: float) -> ProbePlan:

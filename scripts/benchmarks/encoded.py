@@ -31,7 +31,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from deft_horovod.base.wire_format import SECOND_STAGE_BYTES, WireFormat, encoded_bytes
+from deft_horovod.base.wire_format import SECOND_STAGE_BYTES, WireFormat
 from scripts.benchmarks import cluster as bench
 from scripts.cluster import cluster, jobs
 from scripts.places import ROOT
@@ -99,7 +99,7 @@ def senders(elements: int, size: int, rank: int, values: Any) -> dict[str, Calla
 
     def encoded(name: WireFormat) -> Callable[[], Any]:
         place = f"{name}.{elements}"
-        shares = owners(encoded_bytes(name, elements), size, SECOND_STAGE_BYTES)
+        shares = owners(name, elements, size, SECOND_STAGE_BYTES)
         encoding = native.Encoding(name, elements, (), shares, rank if shares > 1 else 0)
         inner = native.HorovodLink(average=False)
         fewer = native.EncodedLink(inner, size, rank, 1 / size, {place: encoding})

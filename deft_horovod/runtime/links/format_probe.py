@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from deft_horovod.base.wire_format import WireFormat, encoded_bytes
+from deft_horovod.base.wire_format import WireFormat
 from deft_horovod.plan.formats import owners
 from deft_horovod.profile import FormatCost, LinkCost, LinkProfile
 from deft_horovod.profile.format_text import format_text
-from deft_horovod.profile.probe_plan import ProbePlan, probe_plan
+from deft_horovod.profile.probe_plan import ALIGNMENT_BYTES, ProbePlan, probe_plan
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.links.codec_probe import codec_samples
 from deft_horovod.runtime.links.message_stream import Allowance, MessageStream, names_of
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("deft_horovod")
 _US: Final = 1e6
 _ITEM_BYTES: Final = 4
-_ALIGNMENT_BYTES: Final = 16
 _FEWEST_SIZES: Final = 3  # for a line
 _TIME_SHARE: Final = 0.5  # of what a link's exact messages may take, for each format
 
@@ -93,14 +92,13 @@ def _with_owners(
     if len(sizes) < _FEWEST_SIZES:
         return plan
     chosen = {sizes[0], *sizes[1 : -1 : max(1, len(sizes) // _FEWEST_SIZES)], sizes[-1]}
-    aligned = {size // _ALIGNMENT_BYTES * _ALIGNMENT_BYTES for size in chosen}
+    aligned = {size // ALIGNMENT_BYTES * ALIGNMENT_BYTES for size in chosen}
     return plan.model_copy(update={"sizes_bytes": tuple(sorted(aligned))})
 
 
 def _shares(wire_format: WireFormat, size_bytes: int, exact: LinkCost, ranks: int) -> int:
     """How many owners a message has that takes so many bytes as float32."""
-    encoded = encoded_bytes(wire_format, size_bytes // _ITEM_BYTES)
-    return owners(encoded, ranks, exact.start_up_bytes(ranks))
+    return owners(wire_format, size_bytes // _ITEM_BYTES, ranks, exact.start_up_bytes(ranks))
 
 
 def _names(stream: str, plan: ProbePlan, allowance: Allowance) -> dict[str, int]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final
 
-from deft_horovod.base.wire_format import EXACT, encoded_bytes
+from deft_horovod.base.wire_format import EXACT
 from deft_horovod.errors import NotSupportedError, explain
 from deft_horovod.peers import OVER_TORCH, stock
 from deft_horovod.plan import Plan
@@ -32,7 +32,7 @@ def encodings_of(plan: Plan, rank: int, size: int) -> dict[int, _C.Encoding]:
         if bucket.format == EXACT:
             continue
         elements, raw = bucket.end - bucket.begin, raw_ranges(plan, members, index)
-        shares = owners(encoded_bytes(bucket.format, elements), size, plan.second_stage_bytes)
+        shares = owners(bucket.format, elements, size, plan.second_stage_bytes)
         mine = rank if shares > 1 else 0
         found[index] = native.Encoding(bucket.format, elements, raw, shares, mine)
     return found

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deft_horovod.base.wire_format import encoded_bytes
 from deft_horovod.errors import PlanError
 from deft_horovod.plan import Bucket, Generation, Link, Plan, Task
 from deft_horovod.plan.contents import bucket_bytes, contents
@@ -105,9 +106,10 @@ def test_with_more_ranks_one_of_them_keeps_what_is_left_of_sums(ranks, shares):
 
 
 @given(st.integers(0, 1 << 24), st.integers(1, 64), st.integers(0, 1 << 24))
-def test_there_are_owners_where_they_save_more_than_a_second_stage_costs(size, ranks, second):
+def test_there_are_owners_where_they_save_more_than_a_second_stage_costs(elements, ranks, second):
+    size = encoded_bytes("int8", elements)
     in_one, in_two = size * (ranks - 1), 2 * size * (ranks - 1) / ranks
-    found = owners(size, ranks, second)
+    found = owners("int8", elements, ranks, second)
     assert found in (1, ranks)
     if in_one - in_two > second + 1:
         assert found == ranks

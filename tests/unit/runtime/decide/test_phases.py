@@ -207,7 +207,7 @@ def test_those_that_are_dropped_have_no_further_turn_and_the_others_have_all(giv
         phases.end_phase()
         if phases.may_drop:
             assert phases.untried == UNTRIED - set(seen) - set(dropped_at)
-            # Of stock the profile tells how long its steps take, of the others that they are long.
+            # How long stock takes is known from its profile, and of two others it is predicted.
             now = {who for who in slow if who in seen or who in UNTRIED or who[0] == STOCK}
             phases.drop(now)
             dropped_at |= {who: len(seen) for who in now - set(dropped_at)}

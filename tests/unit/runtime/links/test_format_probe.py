@@ -3,7 +3,6 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deft_horovod.base.wire_format import encoded_bytes
 from deft_horovod.plan.formats import owners
 from deft_horovod.profile import LinkCost, LinkProfile
 from deft_horovod.profile.probe_plan import probe_plan
@@ -68,7 +67,7 @@ def test_where_there_are_owners_only_messages_that_have_them_are_measured(
     second = cost.start_up_bytes(ranks)
     for size in found.sizes_bytes:
         assert size % 16 == 0
-        assert owners(encoded_bytes(wire_format, (size + 12) // 4), ranks, second) == ranks
+        assert owners(wire_format, (size + 12) // 4, ranks, second) == ranks
     assert found.sizes_bytes[-1] >= 4 * found.sizes_bytes[0]
 
 
