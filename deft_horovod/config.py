@@ -134,7 +134,10 @@ class Config(BaseModel):
         3, ge=0, le=100_000, description="Steps before the profile; nothing is measured in them."
     )
     profile_steps: int = Field(
-        10, ge=1, le=100_000, description="Steps that are measured before anything is planned."
+        10,
+        ge=1,
+        le=100_000,
+        description="Steps that are measured, at most, before anything is planned.",
     )
     probe_s: float = Field(
         2.0,

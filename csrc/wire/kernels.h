@@ -162,18 +162,21 @@ DEFT_WIRE_INLINE void decode_blocks(const std::byte* in, std::int64_t elements, 
 template <class Codes, bool Rest>
 DEFT_WIRE_INLINE void encode_chunk(const float* __restrict values, float* __restrict rest,
                                    std::byte* __restrict out) {
-  typename Codes::Code codes[kPlainChunk];
+  // Made shorter at the end, all together: else each mask and choice is.
+  std::uint32_t wide[kPlainChunk];
   for (std::int64_t i = 0; i < kPlainChunk; ++i) {
     const float before = Rest ? rest[i] : 0.0F;
     const float sum = Rest ? add(values[i], before) : values[i];
     const Coded coded = Codes::coded(sum, Rest);
     const float left = subtract(sum, coded.worth);
-    codes[i] = static_cast<Codes::Code>(coded.code);
+    wide[i] = coded.code;
     if (Rest) {
       const std::uint32_t finite = below(magnitude_of(sum), kInfinityBits);
       rest[i] = float_of(chosen(finite, bits_of(left), bits_of(before)));
     }
   }
+  typename Codes::Code codes[kPlainChunk];
+  for (std::int64_t i = 0; i < kPlainChunk; ++i) codes[i] = static_cast<Codes::Code>(wide[i]);
   std::memcpy(out, codes, sizeof codes);
 }
 

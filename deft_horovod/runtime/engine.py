@@ -19,7 +19,7 @@ from deft_horovod.plan.formats import is_encoded
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.decide.control import Control
-from deft_horovod.runtime.decide.planning import Assignment, assign, job_facts
+from deft_horovod.runtime.decide.planning import Assignment, job_facts
 from deft_horovod.runtime.installer import Installer
 from deft_horovod.runtime.measure.observer import Observer
 from deft_horovod.runtime.measure.step_clock import StepClock
@@ -69,7 +69,7 @@ class Engine:
 
     def __del__(self) -> None:
         if self.planned is not None:
-            self._process.inherit(self.planned, in_step=self.complete)
+            self._process.inherit(self.planned, self.unapplied, in_step=self.complete)
 
     # --- the step ----------------------------------------------------------------------------
     @property
@@ -322,7 +322,7 @@ class Engine:
         self._control.meet(agreement, self._observer, number)
         if not self._go_on(agreement):
             self._control.start(agreement, self._observer)
-            self._adopt(self._assign(agreement))
+            self._adopt(self._control.assign(agreement, self._observer))
         self.clock.skip()
         return True
 
@@ -343,10 +343,6 @@ class Engine:
             restored.restore(self.planned, self.scales)
         return True
 
-    def _assign(self, agreement: Agreement) -> Assignment:
-        control, observer = self._control, self._observer
-        return assign(agreement, control.brief, observer, control.view(observer), control.guard)
-
     def _turn(self) -> None:
         """A new plan, if all ranks are here."""
         agreement = self._agreement()
@@ -361,7 +357,7 @@ class Engine:
             self._observer = self._observe()
         corrected = self._installer.correction(self._observer) == "local"
         self._control.turn(agreement, self._observer, self.planned, corrected=corrected)
-        self._adopt(self._assign(agreement))
+        self._adopt(self._control.assign(agreement, self._observer))
         at_first = self._control.plans_at_once and not self._observer.experienced
         if at_first and self.planned is not None:
             self.planned.session.request_replan()  # after a step their order is known

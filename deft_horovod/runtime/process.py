@@ -67,6 +67,7 @@ class Process:
         self.engines: weakref.WeakSet[Reducing] = weakref.WeakSet()
         self.job_request: JobRequest[Any] | None = None
         self._inherited: list[PlannedReducer] = []  # of engines that are gone
+        self._unapplied = 0  # generations of such engines
         self._trace_file: TraceFile | None = None
         self._recorders = 0
         self._taken: Counter[int] = Counter()  # by process set
@@ -105,8 +106,10 @@ class Process:
         agreed = [engine for engine in self.engines if engine.number is not None]
         return sorted(agreed, key=lambda engine: (engine.process_set_id, engine.number or 0))
 
-    def inherit(self, reducer: PlannedReducer, *, in_step: bool) -> None:
-        """An engine is gone; in the middle of a step others may never send their part."""
+    def inherit(self, reducer: PlannedReducer, unapplied: int, *, in_step: bool) -> None:
+        """An engine is gone, and so many generations with it; in the middle of a step others may
+        never send their part."""
+        self._unapplied += unapplied
         reducer.abandon()
         self._inherited = [other for other in self._inherited if not other.idle]
         if not in_step and not reducer.idle:
@@ -120,7 +123,8 @@ class Process:
             unsettled: list[Reducing | PlannedReducer] = [*self.in_order(), *self._inherited]
             for one in unsettled:
                 _settle(one, max(0.0, until_s - time.monotonic()))
-        unapplied = sum(engine.unapplied for engine in self.engines)
+        unapplied = self._unapplied + sum(engine.unapplied for engine in self.engines)
+        self._unapplied = 0
         if unapplied:
             _LOG.warning(
                 "deft_horovod: %d gradients of the last steps were never applied: call "

@@ -21,25 +21,25 @@ from deft_horovod.peers import stock
 from deft_horovod.plan import Plan
 from deft_horovod.policies.limits import within
 from deft_horovod.policies.memory import Memory
-from deft_horovod.profile import LinkCost, Profile
+from deft_horovod.profile import LinkCost, LinkProfile, Profile
 from deft_horovod.runtime.correct.correction import possible
 from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.decide.drift import Drift
-from deft_horovod.runtime.decide.far_behind import exact_ranges
 from deft_horovod.runtime.decide.guard import Guard, guard_of
 from deft_horovod.runtime.decide.log_lines import lateness_text, verdict
 from deft_horovod.runtime.decide.phases import Phase, Phases
-from deft_horovod.runtime.decide.planning import Assignment
+from deft_horovod.runtime.decide.planning import Assignment, assign
+from deft_horovod.runtime.decide.profiling import Profiling
 from deft_horovod.runtime.decide.rate_watch import RateWatch
 from deft_horovod.runtime.decide.replan_vote import ReplanVote, State
-from deft_horovod.runtime.decide.trial_results import comparison, fastest, slow
+from deft_horovod.runtime.decide.trials.far_behind import exact_ranges
+from deft_horovod.runtime.decide.trials.trial_results import comparison, fastest, slow
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.follower import Follower, Wish
 from deft_horovod.runtime.job_request import AskedOptimizer
 from deft_horovod.runtime.links.links import Links
 from deft_horovod.runtime.measure.gradient_statistics import GradientStatistics
 from deft_horovod.runtime.measure.observer import Observer
-from deft_horovod.runtime.measure.profiler import Profiler
 from deft_horovod.runtime.measure.step_clock import StepClock
 from deft_horovod.runtime.process import Process
 from deft_horovod.runtime.ranks.agreement import Agreement, largest
@@ -68,11 +68,9 @@ class Control:
         self._asked: AskedOptimizer[Any] | None = None  # of the job's request
         self._phases = Phases(brief.policy.name, brief.config, purpose=brief.purpose)
         self._drift = Drift(brief.config.drift, brief.config.drift_steps)
-        self._profiler: Profiler | None = None
-        self._profile: Profile | None = None  # of the members in `_profiled`
+        self._profiling = Profiling(inner)
         self._memory = Memory()
         self._tried: dict[tuple[str, bool], Plan] = {}
-        self._profiled: tuple[NamedParameter, ...] = ()
         self._link: LinkCost | None = None  # seen in messages, without a profile
         self._vote = ReplanVote()
         self._steps_with_plan = 0
@@ -87,7 +85,7 @@ class Control:
     @property
     def profile(self) -> Profile | None:
         """Of the parameters that are watched."""
-        return self._profile
+        return self._profiling.profile
 
     @property
     def phase(self) -> Phase:
@@ -97,7 +95,9 @@ class Control:
     @property
     def brief(self) -> Brief:
         """The brief as the current phase has it: another policy, or limits that are tighter."""
-        phase = self.phase
+        return self._brief_of(self.phase)
+
+    def _brief_of(self, phase: Phase) -> Brief:
         policy = self._memory.of(policies.get(phase.policy))
         sums = phase.late and self._thrown_away.sums
         return replace(self._whole_brief, policy=policy, late=phase.late, sums=sums)
@@ -110,23 +110,6 @@ class Control:
     @property
     def _measures(self) -> bool:
         return self._whole_brief.policy.measures or self._whole_brief.purpose != "train"
-
-    @property
-    def guard(self) -> Guard | None:
-        """Who judges the plan of this phase, if it may be late or rounded."""
-        limits = self.brief.limits
-        return self._guard if limits.late or limits.formats else None
-
-    def view(self, observer: Observer) -> Callable[[Sequence[NamedParameter]], Profile]:
-        """The profile of any members, as far as it is known."""
-
-        def profile_of(members: Sequence[NamedParameter]) -> Profile:
-            if self._profile is None:
-                return observer.profile(members, self._link)
-            place = {id(member): i for i, member in enumerate(self._profiled)}
-            return self._profile.select([place[id(member)] for member in members])
-
-        return profile_of
 
     # --- boundaries --------------------------------------------------------------------------
     def meet(self, agreement: Agreement, observer: Observer, number: int) -> None:
@@ -143,9 +126,24 @@ class Control:
         able = possible(self._whole_brief.correction, observer.roots)
         return guard_of(self._whole_brief, able, deciding=agreement.deciding)
 
+    def assign(self, agreement: Agreement, observer: Observer) -> Assignment:
+        """Who travels how in this phase. The plan of one to come is made meanwhile."""
+
+        def profile_of(members: Sequence[NamedParameter]) -> Profile:
+            known = self._profiling.of(members)
+            return observer.profile(members, self._link) if known is None else known
+
+        brief, limits = self.brief, self.brief.limits
+        guard = self._guard if limits.late or limits.formats else None
+        ahead = self._phases.plan_ahead(self.profile.compute_us) if self.profile else None
+        upcoming = self._brief_of(ahead) if ahead is not None else None
+        return assign(agreement, brief, observer, profile_of, guard, upcoming)
+
     def adopt(self, assignment: Assignment) -> None:
         """What came of planning."""
         plan = assignment.plan
+        if self.phase.kind == "settled":
+            self._memory.ahead.close()
         if self._guard is not None:
             self._guard.judged(assignment.judgement)
         if plan is not None and stock.rank() == 0 and self._whole_brief.config.verbose:
@@ -162,7 +160,8 @@ class Control:
 
     @property
     def _followers(self) -> list[Follower[Boundary]]:
-        every = (self._tracer, self._profiler, self._asked, self._rate, self._drift, self._guard)
+        profiler = self._profiling.profiler
+        every = (self._tracer, profiler, self._asked, self._rate, self._drift, self._guard)
         return [follower for follower in every if follower is not None]
 
     def begin_boundary(self) -> None:
@@ -208,6 +207,8 @@ class Control:
         self._steps_with_plan += 1
         self._report(clock, planned)
         phase_over = self._phases.step(at.step_us)
+        if self._phases.may_end:
+            phase_over = not agree().union([not self._phases.is_steady])[0]
         if changed or unplannable or self._has_learnt():
             wish = Wish.MEASURE_AGAIN
         if wish is Wish.MEASURE_AGAIN:
@@ -225,16 +226,16 @@ class Control:
 
     def _report(self, clock: StepClock, planned: PlannedReducer | None) -> None:
         """Says once what came out."""
-        if self._steps_with_plan == _REPORT_AFTER_STEPS and self._may_drift and self._profile:
+        if self._steps_with_plan == _REPORT_AFTER_STEPS and self._may_drift and self.profile:
             plan = planned.plan if planned is not None else None
             if stock.rank() == min(self._whole_brief.reduction.process_set.ranks):
                 step_us = clock.medians()["step_us"]
-                _LOG.warning("%s", verdict(self._profile, plan, step_us, self._phases.trials))
+                _LOG.warning("%s", verdict(self.profile, plan, step_us, self._phases.trials))
 
     @property
     def _may_drift(self) -> bool:
         """Whether there is a profile that may become outdated."""
-        measured = self.phase.kind == "settled" and self._profile is not None
+        measured = self.phase.kind == "settled" and self.profile is not None
         return measured and self._whole_brief.purpose == "train"
 
     def _has_learnt(self) -> bool:
@@ -285,32 +286,30 @@ class Control:
     def _restart(self, observer: Observer, steps_done: int) -> None:
         """Everything is measured again, stock Horovod first."""
         self._phases.restart(steps_done)
-        self._profile = None
-        self._profiler = None
+        self._profiling.forget()
         if not observer.members:
             self._phases.rest()  # until something trains
         if self.phase.kind == "profile":
             config = self._whole_brief.config
-            self._profiled = observer.members
-            self._profiler = Profiler(
-                observer, self._inner, config.profile_warmup_steps, config.profile_steps
-            )
+            self._profiling.begin(observer, config.profile_warmup_steps, config.profile_steps)
+
+    def _probe(self, agreement: Agreement) -> tuple[LinkProfile, ...]:
+        asked = self._whole_brief.asked_costs
+        return self.links.probe(agreement, self._profiling.members, asked)
 
     def _end_phase(self, agreement: Agreement, planned: PlannedReducer | None) -> None:
         self._reasons[f"end of {self.phase.kind}"] += 1
-        if self._profiler is not None:
-            links = self.links.probe(agreement, self._profiled, self._whole_brief.asked_costs)
-            self._profile = self._profiler.profile(agreement, self._profiled, links)
-            self._profiler = None
+        if self._profiling.profiler is not None:
+            profile = self._profiling.end(agreement, self._probe(agreement))
             if self._asked is not None and self._whole_brief.purpose == "profile":
-                self._asked.take(self._profile, agreement)
+                self._asked.take(profile, agreement)
         if self.phase.kind == "trial" and planned is not None:
             self._tried[self.phase.who] = planned.plan
         self._phases.end_phase()
         config = self._whole_brief.config
         if self._phases.may_drop:
             plan = planned.plan if planned is not None else None
-            untried = exact_ranges(self._phases.untried, config, self._profile, plan)
+            untried = exact_ranges(self._phases.untried, config, self.profile, plan)
             self._phases.drop(slow(agreement, self._phases.rounds, untried))
         if not self._phases.undecided:
             self._phases.proceed()
@@ -318,9 +317,9 @@ class Control:
         chosen, again = fastest(agreement, self._phases.rounds, config.min_gain)
         if again and self._phases.try_again(again):
             return
-        if self._asked is not None and self._profile is not None:
+        if self._asked is not None and self.profile is not None:
             name, rounds = self._whole_brief.policy.name, self._phases.rounds
-            found = comparison(agreement, name, config.min_gain, rounds, self._tried, self._profile)
+            found = comparison(agreement, name, config.min_gain, rounds, self._tried, self.profile)
             self._asked.take(found, agreement)
         self._phases.keep(*chosen)
         if not chosen[1] and self._guard is not None and self._guard.allows_all:
@@ -329,30 +328,22 @@ class Control:
     # --- beginnings and ends -----------------------------------------------------------------
     def start(self, agreement: Agreement, observer: Observer) -> None:
         """The ranks have met. A profile from before (elastic training) is kept if all have it."""
-        if self._phases.phase.kind != "profile":
+        if self.phase.kind != "profile":
             return
-        self._announce(observer)
-        same = [id(m) for m in self._profiled] == [id(m) for m in observer.members]
-        kept = self._profile if same else None
+        everyone = self._whole_brief.reduction.process_set.size() == stock.size()
+        request = self._process.job_request if everyone else None  # all have to end together
+        if request is not None and self._asked is None and observer.members:
+            tensors = [member.tensor for member in observer.members]
+            self._asked = request.asked_optimizer(type(self._inner).__name__, tensors)
         # A worker that has just come has done none, and all have to be at the same place.
         steps = int(*largest(agreement, [self._phases.done]))
-        if any(agreement.union([kept is None])) or kept is None:
+        if any(agreement.union([not self._profiling.is_of(observer.members)])):
             self._restart(observer, steps)
             return
-        links = self.links.probe(agreement, self._profiled, self._whole_brief.asked_costs)
         size = self._whole_brief.reduction.process_set.size()
-        self._profile = kept.model_copy(update={"links": links, "size": size})
+        self._profiling.carry_over(self._probe(agreement), size)
         self._phases.restart(steps)
         self._phases.proceed()
-
-    def _announce(self, observer: Observer) -> None:
-        """The job may have been started with a request. All ranks have to end together, so all have
-        to have it."""
-        request = self._process.job_request
-        everyone = self._whole_brief.reduction.process_set.size() == stock.size()
-        tensors = [member.tensor for member in observer.members]
-        if request is not None and self._asked is None and everyone and tensors:
-            self._asked = request.asked_optimizer(type(self._inner).__name__, tensors)
 
     def resume(self, agreement: Agreement, observer: Observer, plan: Plan) -> None:
         """This plan was restored: it runs to the end, or for a step where options forbid it now."""
@@ -381,9 +372,8 @@ class Control:
         self.links.close()
         self._rate.forget()
         self._follow_rate()
-        if self._profiler is not None:
-            self._profiler.detach()
-            self._profiler = None
+        self._profiling.drop_unfinished()
+        self._memory.ahead.close()
         self._phases.restart(steps)
 
     def stats(self) -> dict[str, Any]:

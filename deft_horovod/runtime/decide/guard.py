@@ -76,6 +76,10 @@ class Guard(Follower[Boundary]):
             return policy.plan(request), None
         return preserved(policy, request, self._gradients, self._correction, self._budget)
 
+    def foreseen(self, request: Request) -> Request:
+        """What the policy will be asked first to judge this, if gradients stay as they are."""
+        return request if self._rounding is None else self._rounding.narrowed(request)
+
     def judged(self, judgement: Judgement | None) -> None:
         """What came of the plan that is about to run; None: it may not be late anyway."""
         self._wants = False

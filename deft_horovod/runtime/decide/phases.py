@@ -16,12 +16,16 @@ from deft_horovod import policies
 from deft_horovod.comparison import STOCK
 from deft_horovod.config import Config
 from deft_horovod.peers import BASELINE
+from deft_horovod.policies.ahead import LEAST_US
 from deft_horovod.policies.limits import limits
 from deft_horovod.runtime.job_request import Purpose
 
 _SYNCHRONOUS: Final = "least_stale"
 _ROUNDED: Final = "fewest_bytes"  # worth a try where wire formats are allowed
 _MORE_ROUNDS: Final = 4  # where noise hides which candidate is the fastest
+# A profile is over after so many steps if none took longer than another by more than that share.
+_STEADY_STEPS: Final = 5
+_STEADY: Final = 0.05
 LOOKS: Final = 40  # steps whose gradients are judged; the guard wants 20, twice is less noisy
 _EXACT: Final = ("bucket", "priority")  # whatever may be rounded
 _BY_HARM: Final = (BASELINE, *_EXACT, _SYNCHRONOUS, _ROUNDED)
@@ -177,6 +181,20 @@ class Phases:
         link."""
         return max(1, self.config.profile_warmup_steps) if self.phase.kind == "profile" else 1
 
+    @property
+    def may_end(self) -> bool:
+        """Whether the profile ends here, if steps are steady on all ranks. People who ask for one
+        get all of it; and no update comes late any sooner."""
+        enough = self._uncounted + _STEADY_STEPS == self.steps < self.phase.steps
+        in_time = self.purpose == "train" and not any(phase.late for phase in self._ahead)
+        return enough and in_time and self.phase.kind == "profile"
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether the steps of this phase took equally long."""
+        seen = self._seen_us
+        return len(seen) >= _STEADY_STEPS and max(seen) <= (1.0 + _STEADY) * min(seen)
+
     def catch_up(self, steps: int) -> bool:
         """Another rank has run so many steps of this phase. True if it is over."""
         self.steps = steps
@@ -212,6 +230,14 @@ class Phases:
     @property
     def _ahead(self) -> tuple[Phase, ...]:
         return self.phases[self._place + 1 :]
+
+    def plan_ahead(self, step_us: float) -> Phase | None:
+        """The phase ahead whose plan is the next to be made, if there is time for that while this
+        one warms up: nothing is measured then that it could disturb."""
+        if self.phase.kind != "warmup" or self.phase.steps * step_us < LEAST_US:
+            return None
+        seen = {phase.who for phase in self.phases[: self._place + 1]}
+        return next((phase for phase in self._ahead if phase.who not in seen), None)
 
     def drop(self, slow: Container[tuple[str, bool]]) -> None:
         """These have no further turn; nor has one that had its turn and is left alone."""

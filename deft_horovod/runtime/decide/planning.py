@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -15,6 +15,7 @@ from deft_horovod.peers import HOROVOD_VERSION, OVER_TORCH
 from deft_horovod.plan import Plan
 from deft_horovod.plan.file import require_fit
 from deft_horovod.policies.base import Request
+from deft_horovod.policies.memory import foresee
 from deft_horovod.preserver.judgement import Judgement
 from deft_horovod.profile import Profile
 from deft_horovod.runtime.decide.brief import Brief
@@ -110,6 +111,7 @@ def _request(brief: Brief, members: Sequence[NamedParameter], profile: Profile) 
 
 
 _Decision = tuple[Plan, Judgement | None]
+_BETWEEN: Final = "\0"  # the texts of a decision; JSON has none
 
 
 def _decide(
@@ -131,11 +133,12 @@ def assign(
     observer: Observer,
     view: Callable[[Sequence[NamedParameter]], Profile],
     guard: Guard | None = None,
+    upcoming: Brief | None = None,
 ) -> Assignment:
     """Decides on one rank, shares, verifies. All ranks call it at the same boundary.
 
     `view` gives the profile of the members that it is asked for; a guard judges plans that may be
-    late.
+    late; the plan for an upcoming phase is made meanwhile.
 
     A gradient that is sparse on any rank goes the stock way on all.
     """
@@ -149,9 +152,14 @@ def assign(
     rest = tuple(member for member in observer.members if id(member) not in chosen)
     if not planned:
         return Assignment(None, (), rest)
-    plan, judgement = _shared(
-        agreement, lambda: _decide(brief, planned, view(planned), guard), judges=guard is not None
-    )
+
+    def decide() -> _Decision:
+        if upcoming is not None:
+            request = _request(upcoming, planned, view(planned))
+            foresee(upcoming.policy, guard.foreseen(request) if guard is not None else request)
+        return _decide(brief, planned, view(planned), guard)
+
+    plan, judgement = _shared(agreement, decide)
     return Assignment(plan, planned, rest, judgement)
 
 
@@ -163,20 +171,19 @@ def _travelling(plan: Plan) -> Plan:
     return plan.model_copy(update={"links": links})
 
 
-def _shared(agreement: Agreement, decide: Callable[[], _Decision], *, judges: bool) -> _Decision:
+def _shared(agreement: Agreement, decide: Callable[[], _Decision]) -> _Decision:
     """What the deciding rank decides, on all ranks."""
-    texts: tuple[str | None, str | None] = (None, None)
+    both: str | None = None
     failure: Exception | None = None
     if agreement.deciding:
         try:
             plan, judgement = decide()
-            plan = _travelling(plan)
-            texts = plan.to_json(), judgement.model_dump_json() if judgement is not None else ""
+            said = judgement.model_dump_json() if judgement is not None else ""
+            both = f"{_travelling(plan).to_json()}{_BETWEEN}{said}"
         except Exception as error:  # noqa: BLE001  # whatever it is, the others wait for an answer
             failure = error
-            texts = "", ""
-    text = agreement.share(texts[0])
-    said = agreement.share(texts[1]) if judges else ""
+            both = ""
+    text, _, said = agreement.share(both).partition(_BETWEEN)
     if failure is not None:
         raise failure
     if not text:

@@ -43,15 +43,12 @@ class RoundingGuard:
         """The request without formats that would add too much, and with what did as it is."""
         self._strikes = 0
         self._rough.clear()
-        limits = request.limits
-        if limits is None:
+        if request.limits is None:
             return request
-        exact = (replace(p, exact=p.exact or p.name in self._exact) for p in request.parameters)
-        request = replace(request, parameters=tuple(exact))
-        allowed = limits.formats
+        allowed = request.limits.formats
         self._unjudged = allowed if gradients is None else ()
         if gradients is None:
-            return request
+            return self.narrowed(request)
         self._added = {one: self._noise_of(one, gradients) for one in allowed}
         vetoed = tuple(one for one in allowed if self._added[one] > self._tolerated)
         for one in vetoed:
@@ -64,8 +61,17 @@ class RoundingGuard:
                     100.0 * self._tolerated,
                 )
         self._vetoed = vetoed
-        kept = tuple(one for one in allowed if one not in vetoed)
-        return replace(request, limits=replace(limits, formats=kept))
+        return self.narrowed(request)
+
+    def narrowed(self, request: Request) -> Request:
+        """The same by what is known already."""
+        limits = request.limits
+        if limits is None:
+            return request
+        exact = (replace(p, exact=p.exact or p.name in self._exact) for p in request.parameters)
+        kept = tuple(one for one in limits.formats if one not in self._vetoed)
+        limits = replace(limits, formats=kept)
+        return replace(request, parameters=tuple(exact), limits=limits)
 
     def wants(self, errors: Sequence[RoundingError], gradients: Gradients) -> bool:
         """Whether the formats that run call for another plan. `errors`: of all buckets."""

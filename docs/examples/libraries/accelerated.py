@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import tempfile
 
 import torch
 from accelerate import Accelerator
@@ -18,6 +19,8 @@ import deft_horovod.torch as hvd
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--bf16", action="store_true", help="autocast")
+    parser.add_argument("--output", default=tempfile.gettempdir() + "/accelerated")
     options = parser.parse_args()
     hvd.init()
     torch.manual_seed(0)
@@ -31,7 +34,7 @@ def main() -> None:
     )
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, options.steps)
-    accelerator = Accelerator(cpu=True)
+    accelerator = Accelerator(cpu=True, mixed_precision="bf16" if options.bf16 else "no")
     model, prepared, loader, scheduler = accelerator.prepare(
         model, optimizer, DataLoader(data, batch_size=8, sampler=sampler), scheduler
     )
@@ -49,8 +52,10 @@ def main() -> None:
             step += 1
             if step == options.steps:
                 break
+    optimizer.flush()  # where updates may be late, these are the last ones
     average = hvd.allreduce(loss.detach())
     if hvd.rank() == 0:
+        accelerator.save_state(options.output)
         parameters = accelerator.unwrap_model(model).parameters()
         bits = b"".join(p.detach().numpy().tobytes() for p in parameters)
         print(f"loss {average:.3f} after {step} steps, {hashlib.sha256(bits).hexdigest()[:16]}")

@@ -31,6 +31,9 @@ class Classifier(lightning.LightningModule):
         optimizer = torch.optim.AdamW(self.parameters(), lr=0.01)
         return hvd.DistributedOptimizer(optimizer, named_parameters=self.named_parameters())
 
+    def on_train_end(self) -> None:
+        self.optimizers().optimizer.flush()  # where updates may be late, these are the last ones
+
     def training_step(self, batch: Any, _: int) -> torch.Tensor:
         inputs, labels = batch
         loss = torch.nn.functional.cross_entropy(self.layers(inputs), labels)
@@ -50,6 +53,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--automatic", action="store_true", help="without clipping")
+    parser.add_argument("--bf16", action="store_true", help="autocast")
+    parser.add_argument("--output", default=tempfile.gettempdir() + "/lightning")
     options = parser.parse_args()
     hvd.init()
     torch.manual_seed(0)
@@ -65,7 +70,8 @@ def main() -> None:
         accelerator="cpu",
         devices=1,
         logger=False,
-        default_root_dir=tempfile.mkdtemp(prefix="lightning-"),
+        default_root_dir=options.output,
+        precision="bf16-mixed" if options.bf16 else "32-true",
         enable_checkpointing=hvd.rank() == 0,  # only rank 0 leaves anything behind
         enable_progress_bar=False,
         enable_model_summary=False,

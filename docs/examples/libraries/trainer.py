@@ -21,7 +21,7 @@ LENGTH, BATCH = 32, 4
 
 
 class AverageFirst(TrainerCallback):
-    """`step()` does not average again."""
+    """`step()` does not average again, and nothing is on its way when training has ended."""
 
     def __init__(self, optimizer: Any) -> None:
         self._optimizer = optimizer
@@ -32,6 +32,9 @@ class AverageFirst(TrainerCallback):
 
     def on_optimizer_step(self, *_: Any, **__: Any) -> None:
         self._step.close()
+
+    def on_train_end(self, *_: Any, **__: Any) -> None:
+        self._optimizer.flush()
 
 
 class AveragingTrainer(Trainer):
@@ -60,6 +63,8 @@ def texts() -> list[dict[str, torch.Tensor]]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--bf16", action="store_true", help="autocast")
+    parser.add_argument("--output", default=tempfile.gettempdir() + "/trainer")
     options = parser.parse_args()
     hvd.init()
     torch.manual_seed(0)
@@ -68,7 +73,7 @@ def main() -> None:
     # Only rank 0 leaves anything behind.
     first = hvd.rank() == 0
     arguments = TrainingArguments(
-        output_dir=tempfile.mkdtemp(prefix="trainer-"),
+        output_dir=options.output,
         max_steps=options.steps,
         per_device_train_batch_size=BATCH,
         gradient_accumulation_steps=2,
@@ -78,6 +83,7 @@ def main() -> None:
         save_steps=options.steps,
         report_to="none",
         use_cpu=True,
+        bf16=options.bf16,
         disable_tqdm=True,
     )
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)

@@ -10,7 +10,7 @@ from deft_horovod import policies
 from deft_horovod.config import Config
 from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.decide.control import Control
-from deft_horovod.runtime.decide.planning import Assignment, assign
+from deft_horovod.runtime.decide.planning import Assignment
 from deft_horovod.runtime.installer import Installer
 from deft_horovod.runtime.measure.observer import Observer
 from deft_horovod.runtime.measure.step_clock import StepClock
@@ -41,7 +41,7 @@ def job(request):
     layer(torch.ones(1, 3)).sum().backward()
     observer.end_step()
     inner.zero_grad()
-    assignment = assign(agreement, brief, observer, control.view(observer))
+    assignment = control.assign(agreement, observer)
     installer = Installer(brief, inner, scales, StepClock(), control)
     return SimpleNamespace(
         installer=installer,

@@ -1,4 +1,5 @@
 import gc
+import logging
 
 from deft_horovod.runtime.process import Process, this_process
 
@@ -47,6 +48,32 @@ def test_it_keeps_no_engine_alive():
     gc.collect()
     here.renew()
     assert len(here.engines) == 0
+
+
+class GoneReducer:
+    idle = True
+
+    def abandon(self):
+        """Nothing is left to send."""
+
+
+def test_whoever_forgot_to_flush_is_told_even_if_the_optimizer_is_gone(caplog):
+    def told():
+        said = [one.getMessage() for one in caplog.records if one.name == "deft_horovod"]
+        caplog.clear()
+        return said
+
+    caplog.set_level(logging.WARNING, "deft_horovod")
+    here = Process()
+    here.leave()
+    assert told() == []
+    here.inherit(GoneReducer(), 3, in_step=False)
+    here.inherit(GoneReducer(), 4, in_step=True)
+    here.leave()
+    (said,) = told()
+    assert "7 gradients of the last steps were never applied" in said
+    here.leave()
+    assert told() == []  # it is said once
 
 
 def test_there_is_one_a_process():

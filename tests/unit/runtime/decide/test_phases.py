@@ -8,6 +8,7 @@ from deft_horovod import policies
 from deft_horovod.comparison import STOCK
 from deft_horovod.config import Config
 from deft_horovod.runtime.decide.phases import (
+    LOOKS,
     Phase,
     Phases,
     choose,
@@ -272,3 +273,67 @@ def test_people_who_compare_want_all_rounds():
         phases.end_phase()
         assert not phases.may_drop
         phases.proceed()
+
+
+def walk(phases, *steps_us):
+    for us in steps_us:
+        phases.step(us)
+
+
+@pytest.mark.parametrize(
+    ("seen", "steady"),
+    [([100.0] * 5, True), ([100.0, 105.0, 102.0, 100.0, 101.0], True), ([100.0, 106.0] * 3, False)],
+)
+def test_a_profile_may_end_once_its_steps_are_steady(seen, steady):
+    phases = Phases("auto", Config(profile_warmup_steps=3, profile_steps=10))
+    walk(phases, 900.0, 500.0, 300.0)  # of a cold machine
+    assert not phases.is_steady  # nothing is known
+    walk(phases, *seen[:5])
+    assert phases.may_end
+    assert phases.is_steady is steady
+    walk(phases, 100.0)
+    assert not phases.may_end  # all ranks ask at the same boundary
+
+
+@pytest.mark.parametrize(
+    ("options", "purpose"),
+    [
+        ({"profile_steps": 5}, "train"),
+        ({"profile_steps": 3}, "train"),
+        ({"max_delay": 1, "max_merge": 1}, "train"),
+        ({}, "profile"),
+    ],
+)
+def test_a_profile_is_whole_if_it_is_short_or_wanted_or_keeps_updates_in_time(options, purpose):
+    phases = Phases("auto", Config(profile_warmup_steps=0, **options), purpose=purpose)
+    for _ in range(phases.phase.steps):
+        assert not phases.may_end
+        phases.step(100.0)
+
+
+def test_no_other_phase_ends_before_its_time():
+    phases = Phases("auto", Config(trial_steps=20, profile_steps=1, profile_warmup_steps=0))
+    phases.proceed()
+    for _ in range(20):
+        phases.step(100.0)
+        assert not phases.may_end
+
+
+@pytest.mark.parametrize("step_us", [10_000.0, 60_000.0])
+def test_a_warm_up_leaves_time_for_the_plan_of_late_updates(step_us):
+    late = Phases("least_stale", Config(max_delay=1, warmup_steps=100))
+    assert late.plan_ahead(step_us) is None  # it is being profiled
+    late.proceed()
+    slow = step_us * 87 > 2e6
+    assert late.plan_ahead(step_us) == (late.phases[-1] if slow else None)
+    late.proceed()
+    assert late.plan_ahead(step_us) is None
+    auto = Phases("auto", Config(accuracy="equal"))
+    for _ in auto.phases[1:]:
+        assert auto.plan_ahead(step_us) is None  # nothing runs beside what is measured
+        auto.proceed()
+    auto.keep("fewest_bytes", False)
+    auto.try_late()
+    slow = step_us * LOOKS > 2e6
+    found = auto.plan_ahead(step_us)
+    assert (None if found is None else found.who) == (("least_stale", True) if slow else None)

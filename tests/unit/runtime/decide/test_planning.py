@@ -1,5 +1,7 @@
 """Who travels how, with ranks that all say the same."""
 
+from dataclasses import replace
+
 import horovod.torch as stock
 import pytest
 import torch
@@ -9,6 +11,7 @@ from deft_horovod import policies
 from deft_horovod.config import Config
 from deft_horovod.errors import PlanError
 from deft_horovod.plan import Plan
+from deft_horovod.policies.memory import Memory
 from deft_horovod.preserver.judgement import Judgement
 from deft_horovod.runtime.decide import planning
 from deft_horovod.runtime.decide.brief import Brief
@@ -162,3 +165,35 @@ def test_with_a_guard_all_ranks_hear_its_judgement():
     assert mine.plan == other.plan == guard.made[0]
     assert mine.judgement == other.judgement == guard.made[1]
     assert not told
+
+
+class Foreseen:
+    """A policy that says what it was told to expect."""
+
+    def __init__(self, order):
+        self.order = order
+
+    def of(self, policy):
+        memory = Memory()
+        memory.plan = lambda _, request: self.order.append("planned") or policy.plan(request)
+        memory.foresee = lambda policy, request: self.order.append((policy.name, request))
+        return memory.of(policy)
+
+
+@pytest.mark.parametrize("deciding", [True, False])
+def test_the_plan_of_a_phase_to_come_is_begun_before_this_one_is_made(deciding):
+    order = []
+    observer = observed(torch.ones(3), torch.ones(5))
+    now, then = (
+        replace(brief(name), policy=Foreseen(order).of(policies.get(name)))
+        for name in ("bucket", "priority")
+    )
+    plan = policies.get("bucket").plan(planning._request(now, observer.members, seen(observer)))
+    echo = Echo(deciding=deciding, shared=None if deciding else plan.to_json())
+    assign(echo, now, observer, lambda _: seen(observer), None, then)
+    expected = planning._request(then, observer.members, seen(observer))
+    assert order == ([("priority", expected), "planned"] if deciding else [])
+
+
+def seen(observer):
+    return observer.profile(observer.members, None)

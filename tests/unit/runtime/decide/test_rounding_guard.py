@@ -185,3 +185,14 @@ def test_plans_that_may_be_late_are_judged_after_formats_were_narrowed():
     plan, judgement = guard.judge(policies.get("least_stale"), asked(("int4",), max_delay=1))
     assert judgement is not None
     assert not is_encoded(plan)
+
+
+def test_what_is_foreseen_is_what_is_asked_while_gradients_stay_as_they_are():
+    rounding = RoundingGuard(TOLERATED["equal"])
+    guard = Guard(None, "local", Seen(NOISY), rounding)
+    assert guard.foreseen(asked()) == asked()  # nothing is known yet
+    rounding.wants(rounded(int8=0.9), EQUAL)
+    narrowed = rounding.narrow(asked(), EQUAL)
+    assert narrowed != asked()
+    assert guard.foreseen(asked()) == narrowed
+    assert Guard(1.0, "local", None).foreseen(asked()) == asked()

@@ -8,9 +8,9 @@ from deft_horovod.comparison import Arm, Comparison
 from deft_horovod.peers import BASELINE
 from deft_horovod.plan import Plan
 from deft_horovod.profile import Profile
-from deft_horovod.runtime.decide.contenders import StepTime, Who, contenders
-from deft_horovod.runtime.decide.far_behind import FEWEST_STEPS, StepRange, far_behind
 from deft_horovod.runtime.decide.phases import choose
+from deft_horovod.runtime.decide.trials.contenders import StepTime, Who, contenders
+from deft_horovod.runtime.decide.trials.far_behind import FEWEST_STEPS, StepRange, far_behind
 from deft_horovod.runtime.ranks.agreement import Agreement, largest
 
 Rounds = Sequence[Sequence[float]]

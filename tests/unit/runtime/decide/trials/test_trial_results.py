@@ -3,8 +3,8 @@
 import pytest
 
 from deft_horovod.profile import Profile
-from deft_horovod.runtime.decide.far_behind import StepRange
-from deft_horovod.runtime.decide.trial_results import comparison, fastest, slow
+from deft_horovod.runtime.decide.trials.far_behind import StepRange
+from deft_horovod.runtime.decide.trials.trial_results import comparison, fastest, slow
 
 STOCK, OURS = ("stock", False), ("deft", True)
 ROUNDS = {STOCK: [[5.0, 7.0], [6.0, 5.0]], OURS: [[3.0, 3.0], [2.0, 4.0]]}

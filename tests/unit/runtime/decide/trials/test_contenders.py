@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deft_horovod.comparison import STOCK
-from deft_horovod.runtime.decide.contenders import FEWEST_STEPS, StepTime, contenders
+from deft_horovod.runtime.decide.trials.contenders import FEWEST_STEPS, StepTime, contenders
 
 STOCK_WAY = (STOCK, False)
 NAMES = ["bucket", "priority", "least_stale"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from deft_horovod import policies
 from deft_horovod.policies import Request
-from deft_horovod.runtime.decide.far_behind import StepRange, exact_ranges, far_behind
+from deft_horovod.runtime.decide.trials.far_behind import StepRange, exact_ranges, far_behind
 from deft_horovod.solver.predict.timeline import simulate
 from tests.unit.support.planning import requests
 

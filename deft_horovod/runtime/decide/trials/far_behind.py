@@ -18,7 +18,7 @@ from deft_horovod.plan import Plan
 from deft_horovod.plan.rules import unit_elements
 from deft_horovod.policies.base import Request
 from deft_horovod.profile import Profile
-from deft_horovod.runtime.decide.contenders import Who
+from deft_horovod.runtime.decide.trials.contenders import Who
 from deft_horovod.solver.predict.timeline import simulate
 
 FEWEST_STEPS: Final = 3  # of each; fewer may be apart by chance
