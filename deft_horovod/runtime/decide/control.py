@@ -133,7 +133,8 @@ class Control:
             known = self._profiling.of(members)
             return observer.profile(members, self._link) if known is None else known
 
-        brief, limits = self.brief, self.brief.limits
+        brief = self.brief
+        limits = brief.limits
         guard = self._guard if limits.late or limits.formats else None
         ahead = self._phases.plan_ahead(self.profile.compute_us) if self.profile else None
         upcoming = self._brief_of(ahead) if ahead is not None else None

@@ -232,12 +232,11 @@ class Phases:
         return self.phases[self._place + 1 :]
 
     def plan_ahead(self, step_us: float) -> Phase | None:
-        """The phase ahead whose plan is the next to be made, if there is time for that while this
-        one warms up: nothing is measured then that it could disturb."""
+        """The late phase ahead, if there is time to make its plan while this one warms up: nothing
+        is measured then that it could disturb."""
         if self.phase.kind != "warmup" or self.phase.steps * step_us < LEAST_US:
             return None
-        seen = {phase.who for phase in self.phases[: self._place + 1]}
-        return next((phase for phase in self._ahead if phase.who not in seen), None)
+        return next((phase for phase in self._ahead if phase.late), None)
 
     def drop(self, slow: Container[tuple[str, bool]]) -> None:
         """These have no further turn; nor has one that had its turn and is left alone."""

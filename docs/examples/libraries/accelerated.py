@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import tempfile
 
 import torch
 from accelerate import Accelerator
@@ -20,7 +19,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--bf16", action="store_true", help="autocast")
-    parser.add_argument("--output", default=tempfile.gettempdir() + "/accelerated")
+    parser.add_argument("--output", help="folder of the state at the end")
     options = parser.parse_args()
     hvd.init()
     torch.manual_seed(0)
@@ -55,7 +54,8 @@ def main() -> None:
     optimizer.flush()  # where updates may be late, these are the last ones
     average = hvd.allreduce(loss.detach())
     if hvd.rank() == 0:
-        accelerator.save_state(options.output)
+        if options.output:
+            accelerator.save_state(options.output)
         parameters = accelerator.unwrap_model(model).parameters()
         bits = b"".join(p.detach().numpy().tobytes() for p in parameters)
         print(f"loss {average:.3f} after {step} steps, {hashlib.sha256(bits).hexdigest()[:16]}")

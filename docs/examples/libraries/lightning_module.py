@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--automatic", action="store_true", help="without clipping")
     parser.add_argument("--bf16", action="store_true", help="autocast")
-    parser.add_argument("--output", default=tempfile.gettempdir() + "/lightning")
+    parser.add_argument("--output", help="folder of checkpoints")
     options = parser.parse_args()
     hvd.init()
     torch.manual_seed(0)
@@ -70,7 +70,7 @@ def main() -> None:
         accelerator="cpu",
         devices=1,
         logger=False,
-        default_root_dir=options.output,
+        default_root_dir=options.output or tempfile.mkdtemp(prefix="lightning-"),
         precision="bf16-mixed" if options.bf16 else "32-true",
         enable_checkpointing=hvd.rank() == 0,  # only rank 0 leaves anything behind
         enable_progress_bar=False,

@@ -64,7 +64,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--bf16", action="store_true", help="autocast")
-    parser.add_argument("--output", default=tempfile.gettempdir() + "/trainer")
+    parser.add_argument("--output", help="folder of checkpoints")
     options = parser.parse_args()
     hvd.init()
     torch.manual_seed(0)
@@ -73,7 +73,7 @@ def main() -> None:
     # Only rank 0 leaves anything behind.
     first = hvd.rank() == 0
     arguments = TrainingArguments(
-        output_dir=options.output,
+        output_dir=options.output or tempfile.mkdtemp(prefix="trainer-"),
         max_steps=options.steps,
         per_device_train_batch_size=BATCH,
         gradient_accumulation_steps=2,

@@ -328,6 +328,10 @@ def test_a_warm_up_leaves_time_for_the_plan_of_late_updates(step_us):
     assert late.plan_ahead(step_us) == (late.phases[-1] if slow else None)
     late.proceed()
     assert late.plan_ahead(step_us) is None
+    asked = Phases("auto", Config(max_delay=1, warmup_steps=100))
+    asked.proceed()  # trials of others come before those of late updates
+    found = asked.plan_ahead(step_us)
+    assert (None if found is None else found.who) == (("least_stale", True) if slow else None)
     auto = Phases("auto", Config(accuracy="equal"))
     for _ in auto.phases[1:]:
         assert auto.plan_ahead(step_us) is None  # nothing runs beside what is measured
