@@ -2,6 +2,7 @@
 csrc/bindings/."""
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import torch
@@ -143,7 +144,12 @@ class HorovodLink(Link):
     ) -> None: ...
 
 class StagedLink(Link):
-    def __init__(self, inner: Link, device: int) -> None: ...
+    # direct: the inner link takes messages of the device itself.
+    def __init__(self, inner: Link, device: int, direct: bool = False) -> None: ...
+    # With the same buffers. Messages of these names are staged, even if it is direct.
+    def around(self, inner: Link, names: AbstractSet[str]) -> StagedLink: ...
+    @property
+    def inner(self) -> Link: ...
 
 class Encoding:
     """How one message travels in a wire format."""

@@ -1,6 +1,8 @@
 import signal
 from pathlib import PurePosixPath
 
+import pytest
+
 # What workers (pytest -n) must know of tests of ranks: those of a file share its jobs, so one
 # worker runs all of them. But in these every test starts a job of its own,
 PER_TEST = {
@@ -33,6 +35,7 @@ def together(nodeid):
     return str(path.with_name(JOBS_OF.get(path.name, path.name)))
 
 
+@pytest.hookimpl(optionalhook=True)  # a machine for a GPU check need not have xdist
 def pytest_xdist_make_scheduler(config, log):
     """`--dist loadfile` as above."""
     if config.getvalue("dist") != "loadfile":

@@ -21,7 +21,7 @@ namespace deft::wire {
 
 constexpr std::uint32_t kSignBit = 0x80000000U;
 constexpr std::uint32_t kInfinityBits = 0x7F800000U;
-constexpr std::uint32_t kNanBits = 0x7FC00000U;  // of the scale of a block that is not finite
+constexpr std::uint32_t kNanBits = 0x7FC00000U;  // in messages
 
 DEFT_WIRE_INLINE std::uint32_t bits_of(float value) {
   std::uint32_t bits = 0;

@@ -10,7 +10,8 @@ namespace deft::wire {
 struct F32Codes {
   using Code = std::uint32_t;
   static DEFT_WIRE_INLINE Coded coded(float value, bool /*saturate*/) {
-    return {bits_of(value), value};
+    // Processors differ in the bits of the NaN that a sum makes.
+    return {magnitude_of(value) > kInfinityBits ? kNanBits : bits_of(value), value};
   }
   static DEFT_WIRE_INLINE float worth(std::uint32_t code) { return float_of(code); }
 };

@@ -82,8 +82,9 @@ float decode_half(std::uint32_t code, const Shape& shape) {
 struct F32 {
   static constexpr std::size_t kBytes = 4;
   static std::uint32_t encode(float value, bool /*saturate*/) {
+    const float sent = std::isnan(value) ? kNan : value;  // all NaN have the same bits
     std::uint32_t code = 0;
-    std::memcpy(&code, &value, sizeof code);
+    std::memcpy(&code, &sent, sizeof code);
     return code;
   }
   static float decode(std::uint32_t code) {

@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import time
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from pathlib import Path
 from scripts.gpu import results as gpu_results
 from scripts.gpu import venv as gpu_venv
 from scripts.horovod.source import extract
+from scripts.horovod.wheel import torch_versions
 from scripts.places import ROOT
 
 KINDS = ("staged", "nccl", "none")
@@ -112,9 +114,10 @@ def tree_state(root: Path) -> str:
     return state.hexdigest()
 
 
-def source_state(root: Path, python: str) -> str:
-    """Of everything that decides what is in the extension, but Horovod and torch."""
-    state = hashlib.sha256(python.encode())
+def source_state(root: Path) -> str:
+    """Of everything that decides what is in the extension, but Horovod."""
+    python, (torch, _) = sysconfig.get_config_var("SOABI"), torch_versions()
+    state = hashlib.sha256(f"{python} {torch}".encode())
     files = sorted(path for path in (root / "csrc").rglob("*") if path.is_file())
     for path in (*files, root / "setup.py"):
         state.update(str(path.relative_to(root)).encode() + path.read_bytes())
@@ -130,7 +133,7 @@ def copy_tree(target: Path) -> None:
 def restore_extension(place: Place) -> bool:
     """Whether there was one, made of these sources."""
     state = place.kept / STATE
-    if not state.is_file() or state.read_text() != source_state(place.tree, sys.version):
+    if not state.is_file() or state.read_text() != source_state(place.tree):
         return False
     for library in place.kept.glob("_C*.so"):
         shutil.copy(library, place.tree / "deft_horovod")
@@ -142,7 +145,7 @@ def keep_extension(place: Place) -> None:
     place.kept.mkdir(parents=True)
     for library in (place.tree / "deft_horovod").glob("_C*.so"):
         shutil.copy(library, place.kept)
-    (place.kept / STATE).write_text(source_state(place.tree, sys.version))
+    (place.kept / STATE).write_text(source_state(place.tree))
 
 
 def restore_built(place: Place, carry: Path) -> None:
@@ -157,7 +160,7 @@ def keep_built(place: Place, out: Path) -> None:
     cache = place.work / "cache"
     partial = out / f".{BUILT}"
     with tarfile.open(partial, "w:xz") as archive:
-        for pattern in ("deft_horovod/wheels/*/*.whl", "extension/*/*"):
+        for pattern in ("deft_horovod/wheels/*/horovod-*", "extension/*/*"):
             for path in sorted(cache.glob(pattern)):
                 archive.add(path, path.relative_to(cache))
     partial.replace(out / BUILT)
@@ -177,8 +180,8 @@ def capability() -> str:
     return done.stdout.strip()
 
 
-def build(place: Place, carry: Path, out: Path) -> dict[str, float]:
-    """Seconds of each step."""
+def build(place: Place, carry: Path, out: Path, target: str) -> dict[str, float]:
+    """Seconds of each step. `target`: the capability of the GPU; empty for none."""
     took_s = {}
     began_s = time.monotonic()
     place.home.mkdir(parents=True, exist_ok=True)
@@ -189,8 +192,7 @@ def build(place: Place, carry: Path, out: Path) -> dict[str, float]:
     done = place.done  # of the sources that are copied now
     copy_tree(place.tree)
     took_s["environment"] = time.monotonic() - began_s
-    target = capability() if place.kind != "none" else ""
-    variables = environment(place, carry, target)
+    variables = environment(place, carry, target if place.kind != "none" else "")
     there = restore_extension(place)
     for step in steps(place, carry, sorted((carry / "wheels").glob("*.whl"))):
         if step.name == "extension" and there:
@@ -215,6 +217,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--kind", choices=KINDS, required=True)
     for name in ("work", "carry", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--capability", help="of the GPU that it is for, such as 90; else this one")
     options = parser.parse_args(arguments)
     place = Place(options.work.resolve(), options.kind)
     carry = options.carry.resolve()
@@ -222,7 +225,8 @@ def main(arguments: list[str]) -> int:
         gpu_results.report(f"{carry / SDIST} is missing: scripts/gpu_check.sh --prepare")
         return 1
     try:
-        took_s = build(place, carry, options.out.resolve())
+        target = capability() if options.capability is None else options.capability
+        took_s = build(place, carry, options.out.resolve(), target)
     except subprocess.CalledProcessError as error:
         gpu_results.report(f"{' '.join(error.cmd)} ended with status {error.returncode}")
         return 1

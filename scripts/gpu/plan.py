@@ -12,7 +12,7 @@ from scripts.gpu.stages import Stage
 
 PROFILED = ("resnet101", "vgg19", "gpt2", "gpt2_medium", "bert_base")
 TRAINED = ("resnet50", "gpt2")
-RANK_TESTS = ("parity", "late", "two_links")  # of tests/gpu, what is worth most first
+RANK_TESTS = ("parity", "late", "formats", "two_links")  # of tests/gpu, what is worth most first
 INSTALLED = "installed"  # the kind of a check that builds nothing
 
 
@@ -121,7 +121,8 @@ class _Kind:
         small = ("--small",) if self._settings.small else ()
         return [
             self.stage("kernels", "are the kernels right?", tests, 150, 20),
-            self.stage("pack", "how fast are they?", ("measure.pack", *small), 120, 30),
+            self.stage("pack", "how fast is packing?", ("measure.pack", *small), 120, 30),
+            self.stage("codec", "how fast are formats?", ("measure.codec", *small), 60, 20),
         ]
 
     def ranks(self, needs: tuple[str, ...] = ()) -> list[Stage]:
@@ -149,8 +150,8 @@ class _Kind:
         return self.stage(f"profiles-{precision}", title, words, 200, 40)
 
     def links(self) -> Stage:
-        words = ("measure.links", "--model", "tiny_resnet" if self._settings.small else "resnet50")
-        return self.stage("links", "auto against stock on slow links", words, 200, 60)
+        words = ("measure.links", "--model", "tiny_gpt2" if self._settings.small else "gpt2")
+        return self.stage("links", "defaults against stock on slow links", words, 240, 90)
 
     def version(self) -> Stage:
         title = "may several ranks share a GPU with this NCCL?"

@@ -5,8 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "core/link/buffer_pool.h"
-
 namespace deft {
 
 namespace {
@@ -47,18 +45,15 @@ LinkStatus failed_copy(const Message& message, const char* where, const std::exc
 
 class StagedLink::Carrier : public std::enable_shared_from_this<Carrier> {
  public:
-  Carrier(std::shared_ptr<Link> inner, std::shared_ptr<DeviceCopier> copier)
-      : inner_(std::move(inner)),
-        copier_(std::move(copier)),
-        pool_([copier = copier_](std::int64_t bytes) { return copier->host_memory(bytes); }) {}
+  explicit Carrier(Parts parts) : parts_(std::move(parts)) {}
 
-  [[nodiscard]] bool matches_by_order() const { return inner_->matches_by_order(); }
+  [[nodiscard]] const Parts& parts() const { return parts_; }
 
-  [[nodiscard]] bool takes_any_integers() const { return inner_->takes_any_integers(); }
+  [[nodiscard]] bool stages_nothing() const { return parts_.direct && parts_.names.empty(); }
 
   void carry(Message message, Completion done) {
-    if (message.device < 0) {
-      inner_->send(std::move(message), std::move(done));
+    if (message.device < 0 || (parts_.direct && !parts_.names.contains(message.name))) {
+      parts_.inner->send(std::move(message), std::move(done));
       return;
     }
     const std::int64_t item = bytes_of(message.dtype);
@@ -67,8 +62,9 @@ class StagedLink::Carrier : public std::enable_shared_from_this<Carrier> {
     const Places places = places_of(input, output);
     BufferPool::Buffer buffer;
     try {
-      buffer = pool_.take(places.bytes);
-      copier_->to_host(buffer.at(places.input), message.input, input.bytes, message.ready.get());
+      buffer = parts_.pool->take(places.bytes);
+      parts_.copier->to_host(buffer.at(places.input), message.input, input.bytes,
+                             message.ready.get());
     } catch (const std::exception& error) {
       done(failed_copy(message, "to the host", error));
       return;
@@ -79,13 +75,14 @@ class StagedLink::Carrier : public std::enable_shared_from_this<Carrier> {
     travelling.owner = buffer.memory;
     travelling.input = buffer.at(places.input);
     travelling.output = buffer.at(places.output);
-    inner_->send(std::move(travelling),
-                 [self = shared_from_this(), message = std::move(message), buffer, places,
-                  bytes = output.bytes, done = std::move(done)](const LinkStatus& status) {
-                   self->back_.post([self, message, buffer, places, bytes, done, status] {
-                     done(self->land(message, buffer, places, bytes, status));
-                   });
-                 });
+    parts_.inner->send(
+        std::move(travelling),
+        [self = shared_from_this(), message = std::move(message), buffer, places,
+         bytes = output.bytes, done = std::move(done)](const LinkStatus& status) {
+          self->back_.post([self, message, buffer, places, bytes, done, status] {
+            done(self->land(message, buffer, places, bytes, status));
+          });
+        });
   }
 
  private:
@@ -95,32 +92,52 @@ class StagedLink::Carrier : public std::enable_shared_from_this<Carrier> {
                   std::int64_t bytes, LinkStatus status) {
     if (status.ok()) {
       try {
-        copier_->to_device(message.output, buffer.at(places.output), bytes);
+        parts_.copier->to_device(message.output, buffer.at(places.output), bytes);
       } catch (const std::exception& error) {
         status = failed_copy(message, "back to the device", error);
       }
     }
-    pool_.give_back(buffer);
+    parts_.pool->give_back(buffer);
     return status;
   }
 
-  const std::shared_ptr<Link> inner_;
-  const std::shared_ptr<DeviceCopier> copier_;
-  BufferPool pool_;
+  const Parts parts_;
   SerialWorker back_;
 };
 
-StagedLink::StagedLink(std::shared_ptr<Link> inner, std::shared_ptr<DeviceCopier> copier)
-    : carrier_(std::make_shared<Carrier>(std::move(inner), std::move(copier))) {}
+StagedLink::StagedLink(Parts parts) : carrier_(std::make_shared<Carrier>(std::move(parts))) {}
+
+StagedLink::StagedLink(std::shared_ptr<Link> inner, std::shared_ptr<DeviceCopier> copier,
+                       bool direct)
+    : StagedLink(Parts{std::move(inner), copier,
+                       std::make_shared<BufferPool>(
+                           [copier](std::int64_t bytes) { return copier->host_memory(bytes); }),
+                       direct, {}}) {}
+
+std::shared_ptr<StagedLink> StagedLink::around(std::shared_ptr<Link> inner,
+                                               std::set<std::string> names) const {
+  const Parts& parts = carrier_->parts();
+  // NOLINTNEXTLINE(cppcoreguidelines-owning-memory): the constructor is private
+  return std::shared_ptr<StagedLink>(new StagedLink(Parts{
+      std::move(inner), parts.copier->another(), parts.pool, parts.direct, std::move(names)}));
+}
+
+const std::shared_ptr<Link>& StagedLink::inner() const { return carrier_->parts().inner; }
 
 void StagedLink::send(Message message, Completion done) {
+  if (carrier_->stages_nothing()) {
+    inner()->send(std::move(message), std::move(done));
+    return;
+  }
   out_.post([carrier = carrier_, message = std::move(message), done = std::move(done)] {
     carrier->carry(message, done);
   });
 }
 
-bool StagedLink::matches_by_order() const { return carrier_->matches_by_order(); }
+void StagedLink::begin_step(std::int64_t step) { inner()->begin_step(step); }
 
-bool StagedLink::takes_any_integers() const { return carrier_->takes_any_integers(); }
+bool StagedLink::matches_by_order() const { return inner()->matches_by_order(); }
+
+bool StagedLink::takes_any_integers() const { return inner()->takes_any_integers(); }
 
 }  // namespace deft

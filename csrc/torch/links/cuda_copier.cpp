@@ -56,4 +56,8 @@ void CudaCopier::to_device(void* device, const void* host, std::int64_t bytes) {
   check_cuda(deft_cuda_path_copy(back_, device, host, bytes, nullptr), "copy to the device");
 }
 
+std::shared_ptr<DeviceCopier> CudaCopier::another() const {
+  return std::make_shared<CudaCopier>(device_);
+}
+
 }  // namespace deft

@@ -19,6 +19,7 @@ class CudaCopier final : public DeviceCopier {
   void to_host(void* host, const void* device, std::int64_t bytes,
                const ReadySignal* after) override;
   void to_device(void* device, const void* host, std::int64_t bytes) override;
+  [[nodiscard]] std::shared_ptr<DeviceCopier> another() const override;
 
  private:
   std::int32_t device_;

@@ -18,6 +18,7 @@ from deft_horovod.runtime.process import this_process
 from deft_horovod.runtime.ranks.groups import Groups
 from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.reduce.coupling import is_partial, require_partial
+from deft_horovod.runtime.reduce.encoded import may_encode
 
 _LOG: Final = logging.getLogger("deft_horovod")
 
@@ -38,7 +39,7 @@ def first_brief(
     if purpose == "profile":
         return Brief(policies.get("stock"), settings, reduction, groups, purpose)
     plain = reduction.compression is stock.Compression.none
-    if plain and _on_host(optimizer):  # nothing else is rounded, nor has to be watched
+    if plain and _encodes(optimizer):  # nothing else is rounded, nor has to be watched
         settings = with_unasked_accuracy(settings, type(optimizer))
     name = settings.policy
     if name == "auto" and groups.given:
@@ -56,9 +57,8 @@ def first_brief(
     return brief
 
 
-def _on_host(optimizer: torch.optim.Optimizer) -> bool:
-    groups = optimizer.param_groups
-    return all(p.device.type == "cpu" for group in groups for p in group["params"])
+def _encodes(optimizer: torch.optim.Optimizer) -> bool:
+    return all(may_encode(p.device) for group in optimizer.param_groups for p in group["params"])
 
 
 def _check(brief: Brief, optimizer: torch.optim.Optimizer) -> None:

@@ -23,6 +23,7 @@ from deft_horovod.runtime.decide.guard import Guard
 from deft_horovod.runtime.measure.observer import Observer
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter, dtype_name
+from deft_horovod.runtime.reduce.encoded import may_encode
 from deft_horovod.runtime.reduce.merging import merging
 
 
@@ -93,8 +94,7 @@ def _request(brief: Brief, members: Sequence[NamedParameter], profile: Profile) 
                 dtype=dtype,
                 wire=brief.reduction.wire(dtype) or dtype,
                 device=member.tensor.device.type,
-                # The codec is for host memory.
-                exact=member.tensor.is_cuda
+                exact=not may_encode(member.tensor.device)
                 or stays_exact(member.name, member.tensor.shape, brief.config.exact),
             )
         )

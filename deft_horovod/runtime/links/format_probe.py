@@ -17,6 +17,7 @@ from deft_horovod.runtime.links.codec_probe import codec_samples
 from deft_horovod.runtime.links.message_stream import Allowance, MessageStream, names_of
 from deft_horovod.runtime.links.probe import MEASURE_SHARE, agree, measure
 from deft_horovod.runtime.ranks.agreement import Agreement
+from deft_horovod.runtime.reduce.encoded import encoded_path
 
 if TYPE_CHECKING:
     from deft_horovod import _C
@@ -125,4 +126,4 @@ def _encoded_link(
         mine = allowance.rank if shares > 1 else 0
         elements = size_bytes // _ITEM_BYTES
         encodings[name] = native.Encoding(wire_format, elements, (), shares, mine)
-    return native.EncodedLink(link, ranks, allowance.rank, 1.0 / ranks, encodings)
+    return encoded_path(link, ranks, allowance.rank, 1.0 / ranks, encodings)

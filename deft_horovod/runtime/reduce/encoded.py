@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final
 
+import torch
+
 from deft_horovod.base.wire_format import EXACT
 from deft_horovod.errors import NotSupportedError, explain
 from deft_horovod.peers import OVER_TORCH, stock
@@ -22,6 +24,30 @@ if TYPE_CHECKING:
 
 _TAKES_RESTS: Final = ("all_reduce", "reduce_scatter")  # all values of a rank are in its message
 _SUMMED: Final = 2  # ranks between which encoded messages are sums (docs/internals/encoded-link.md)
+
+
+def may_encode(device: torch.device) -> bool:
+    """Whether the codec sees what is there. It works in host memory: a CUDA device's messages are
+    brought there, unless NCCL alone carries them."""
+    if device.type == "cuda":
+        return not (OVER_TORCH and stock.nccl_built())
+    return device.type == "cpu"
+
+
+def encoded_path(
+    path: _C.Link,
+    size: int,
+    rank: int,
+    factor: float,
+    encodings: Mapping[str, _C.Encoding],
+    roll_call: str = "",
+) -> _C.Link:
+    """The path with an encoded link in it: around what carries host memory, which a device's
+    messages reach with `encodings` staged, whatever the path does with others."""
+    if not isinstance(path, native.StagedLink):
+        return native.EncodedLink(path, size, rank, factor, encodings, roll_call)
+    inner = native.EncodedLink(path.inner, size, rank, factor, encodings, roll_call)
+    return path.around(inner, set(encodings))
 
 
 def encodings_of(plan: Plan, rank: int, size: int) -> dict[int, _C.Encoding]:
@@ -44,7 +70,7 @@ def whole_of(plan: Plan, parameters: AbstractSet[str]) -> dict[int, _C.Encoding]
     found = {}
     for index, bucket in enumerate(plan.buckets):
         arena = plan.arenas[bucket.arena]
-        fits = bucket.format == EXACT and (arena.wire, arena.device) == ("float32", "cpu")
+        fits = bucket.format == EXACT and arena.wire == "float32"
         if fits and any(plan.slots[slot].name in parameters for slot in members[index]):
             raw = raw_ranges(plan, members, index)
             found[index] = native.Encoding.whole(bucket.end - bucket.begin, raw)
@@ -83,7 +109,7 @@ def links_of(
             # or over torch.distributed.
             may_miss = ranks.size() > _SUMMED and len(plan.links) == 1 and not OVER_TORCH
             roll_call = f"{prefix}.here" if may_miss else ""
-            path = native.EncodedLink(path, ranks.size(), ranks.rank(), factor, carried, roll_call)
+            path = encoded_path(path, ranks.size(), ranks.rank(), factor, carried, roll_call)
         found.append(path)
     return found
 

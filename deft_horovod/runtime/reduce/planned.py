@@ -70,6 +70,7 @@ def open_link(reduction: Reduction, devices: Iterable[torch.device] = ()) -> nat
     """The path through Horovod, which scales exactly as it does for its own optimizer.
 
     A Horovod without NCCL reads host memory alone: what is on one of these devices is staged there.
+    With NCCL that is done with messages in wire formats alone.
     """
     link = native.HorovodLink(
         process_set_id=reduction.process_set.process_set_id,
@@ -78,7 +79,7 @@ def open_link(reduction: Reduction, devices: Iterable[torch.device] = ()) -> nat
         postscale=reduction.postscale,
     )
     cuda = [device for device in devices if device.type == "cuda"]
-    return native.StagedLink(link, cuda[0].index) if cuda and not stock.nccl_built() else link
+    return native.StagedLink(link, cuda[0].index, direct=stock.nccl_built()) if cuda else link
 
 
 class Sent(NamedTuple):

@@ -147,6 +147,7 @@ class Rests:
                 left[: len(kept[name])] += kept[name] * times
         # They lie as the gradient does in an arena.
         left = left.as_strided(parameter.size(), torch.empty_like(parameter.detach()).stride())
+        left = left.to(gradient.device)
         if bool((gradient + left).isfinite().all()):
             gradient += left
             for kept in self._all():

@@ -257,8 +257,10 @@ def _gradient(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _writes(tensor: torch.Tensor) -> int:
-    """How often torch has written to it. What Horovod writes is not counted."""
-    return tensor._version  # noqa: SLF001  (nothing else tells)
+    """How often torch has written to it. What Horovod writes is not counted, but where it copies a
+    device's gradient back from host memory, which torch does for it: then nothing is."""
+    copied = tensor.is_cuda and not stock.nccl_built()
+    return 0 if copied else tensor._version  # noqa: SLF001  (nothing else tells)
 
 
 def _warn_of_change(names: Sequence[str]) -> None:

@@ -105,6 +105,11 @@ def rank_program(options: dict[str, Any]) -> None:
         torch.backends.cudnn.deterministic = True
         torch.backends.cudnn.benchmark = False
         torch.use_deterministic_algorithms(True, warn_only=True)
+        # Of attention's backwards this one alone sums in the same order in every run.
+        torch.backends.cuda.enable_math_sdp(True)
+        torch.backends.cuda.enable_flash_sdp(False)
+        torch.backends.cuda.enable_mem_efficient_sdp(False)
+        torch.backends.cuda.enable_cudnn_sdp(False)
 
     found: dict[str, Any] = {}
     for name in options["models"]:

@@ -4,43 +4,23 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <future>
 #include <numeric>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/link/manual_link.h"
+#include "link/host_copier.h"
 
 namespace deft {
 namespace {
 
+using testing_support::HostCopier;
+
 using Floats = std::vector<float>;
-
-// "Device" memory is host memory that only this touches.
-class HostCopier : public DeviceCopier {
- public:
-  std::shared_ptr<void> host_memory(std::int64_t bytes) override {
-    ++buffers;
-    return {::operator new(static_cast<std::size_t>(bytes)), [](void* p) { ::operator delete(p); }};
-  }
-  void to_host(void* host, const void* device, std::int64_t bytes,
-               const ReadySignal* after) override {
-    while (after != nullptr && !after->ready()) std::this_thread::yield();
-    if (broken) throw std::runtime_error("no device");
-    std::memcpy(host, device, static_cast<std::size_t>(bytes));
-  }
-  void to_device(void* device, const void* host, std::int64_t bytes) override {
-    if (broken) throw std::runtime_error("no device");
-    std::memcpy(device, host, static_cast<std::size_t>(bytes));
-  }
-
-  std::atomic<int> buffers = 0;
-  std::atomic<bool> broken = false;
-};
 
 // What a peer with the same values would make of it, in host memory alone.
 class Doubling : public Link {
@@ -168,6 +148,56 @@ TEST_F(StagedLinkTest, ACopyThatFailsSaysWhichMessage) {
   EXPECT_NE(status.reason.find("bucket 3"), std::string::npos);
   EXPECT_NE(status.reason.find("no device"), std::string::npos);
   EXPECT_TRUE(inner_->names.empty());
+}
+
+// A link that takes messages of a device, and tells which.
+class Direct : public Link {
+ public:
+  void send(Message message, Completion done) override {
+    seen.emplace_back(message.name, message.device);
+    done({});
+  }
+  void begin_step(std::int64_t step) override { steps.push_back(step); }
+
+  std::vector<std::pair<std::string, std::int32_t>> seen;
+  std::vector<std::int64_t> steps;
+};
+
+TEST(StagedLink, WhatTheInnerLinkTakesItselfIsNotStaged) {
+  const auto direct = std::make_shared<Direct>();
+  const auto copier = std::make_shared<HostCopier>();
+  StagedLink link(direct, copier, true);
+  Floats values(4, 1.0F);
+  Message message = message_on(values, values, "exact");
+  message.ready = std::make_shared<Signal>();  // that is for the inner link to wait for
+  ASSERT_TRUE(sent(link, message).ok());
+  EXPECT_EQ(copier->buffers, 0);
+
+  const auto other = std::make_shared<Direct>();
+  const auto around = link.around(other, {"encoded"});
+  EXPECT_EQ(around->inner(), other);
+  ASSERT_TRUE(sent(*around, message_on(values, values, "encoded")).ok());
+  ASSERT_TRUE(sent(*around, message).ok());
+  EXPECT_EQ(other->seen, (std::vector<std::pair<std::string, std::int32_t>>{{"encoded", -1},
+                                                                            {"exact", 0}}));
+  EXPECT_EQ(direct->seen, (std::vector<std::pair<std::string, std::int32_t>>{{"exact", 0}}));
+}
+
+TEST_F(StagedLinkTest, AroundAnotherLinkItHasTheSameBuffers) {
+  const auto other = std::make_shared<Doubling>();
+  const auto around = link_.around(other, {});
+  Floats values(10, 1.0F);
+  ASSERT_TRUE(sent(link_, message_on(values, values)).ok());
+  ASSERT_TRUE(sent(*around, message_on(values, values)).ok());
+  EXPECT_EQ(values, Floats(10, 4.0F));
+  EXPECT_EQ(copier_->buffers, 1);
+  EXPECT_EQ(other->names.size(), 1U);
+}
+
+TEST(StagedLink, TheInnerLinkLearnsOfSteps) {
+  const auto direct = std::make_shared<Direct>();
+  StagedLink(direct, std::make_shared<HostCopier>()).begin_step(7);
+  EXPECT_EQ(direct->steps, (std::vector<std::int64_t>{7}));
 }
 
 TEST(StagedLink, AFailureOfTheInnerLinkIsPassedOnAndNothingIsCopiedBack) {

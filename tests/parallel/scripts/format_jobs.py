@@ -11,6 +11,7 @@ from torch import nn
 import deft_horovod.torch as hvd
 from deft_horovod.plan import Plan
 from deft_horovod.runtime.reduce.in_flight import KEY
+from tests.parallel.scripts.device import DEVICE
 from tests.parallel.scripts.late_plans import Late, Make, plan_of, saved, sgd
 from tests.parallel.scripts.training import (
     CLASSES,
@@ -25,9 +26,10 @@ from tests.parallel.scripts.training import (
 def wide(seed: int = 0) -> nn.Module:
     """With a matrix whose message is worth two stages where there are more than two ranks."""
     torch.manual_seed(seed)
-    return nn.Sequential(
+    layers = nn.Sequential(
         nn.Linear(WIDTH, 640), nn.Tanh(), nn.Linear(640, 640), nn.Tanh(), nn.Linear(640, CLASSES)
     )
+    return layers.to(DEVICE)
 
 
 class Job:

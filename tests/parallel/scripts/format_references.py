@@ -11,6 +11,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.reduce.in_flight import KEY
+from tests.parallel.scripts.device import DEVICE
 from tests.parallel.scripts.format_jobs import Job
 from tests.parallel.scripts.late_plans import Make
 from tests.parallel.scripts.training import Data, loss_of, mlp
@@ -58,7 +59,7 @@ class Reference:
 
 
 def padded(rest: torch.Tensor, elements: int) -> torch.Tensor:
-    return torch.cat([rest, torch.zeros(elements - len(rest))])
+    return torch.cat([rest, rest.new_zeros(elements - len(rest))])
 
 
 def mixed_precision_loss(job: Job, step: int) -> torch.Tensor:
@@ -144,4 +145,5 @@ class Halves:
         self.job.optimizer.load_state_dict(state)
 
     def normal(self, draw: torch.Generator) -> list[torch.Tensor]:
-        return [torch.randn(p.shape, generator=draw) for p in self.model.parameters()]
+        shapes = [p.shape for p in self.model.parameters()]
+        return [torch.randn(shape, generator=draw).to(DEVICE) for shape in shapes]

@@ -29,10 +29,8 @@ def test_without_a_device_the_error_says_why():
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-def test_what_is_on_a_device_is_staged_where_horovod_has_no_nccl(monkeypatch):
-    devices = [torch.device("cpu"), torch.device("cuda", 1)]
-    monkeypatch.setattr(stock, "nccl_built", lambda: False)
+@pytest.mark.parametrize("nccl", [False, True])
+def test_what_is_on_a_device_can_be_staged(monkeypatch, nccl):
+    monkeypatch.setattr(stock, "nccl_built", lambda: nccl)
     with pytest.raises(RuntimeError, match="no copy stream on CUDA device 1"):
-        open_link(reduction(), devices)
-    monkeypatch.setattr(stock, "nccl_built", lambda: True)
-    assert isinstance(open_link(reduction(), devices), native.HorovodLink)
+        open_link(reduction(), [torch.device("cpu"), torch.device("cuda", 1)])

@@ -6,13 +6,16 @@
 #include <cmath>
 #include <limits>
 
+#include "core/link/manual_link.h"
 #include "core/link/ordered_link.h"
 #include "encoded_job.h"
+#include "link/host_copier.h"
 
 namespace deft {
 namespace {
 
 using testing_support::Floats;
+using testing_support::HostCopier;
 using testing_support::Meeting;
 using testing_support::MeetingLink;
 using testing_support::message_on;
@@ -50,6 +53,29 @@ TEST_P(ExchangeTest, AllRanksGetTheSameBitsNearTheAverage) {
     }
     EXPECT_LT(error / whole, 1e-3) << elements;
     for (const Floats& of_rank : values) EXPECT_EQ(values[0], of_rank) << elements;
+  }
+}
+
+TEST_P(ExchangeTest, MessagesOfADeviceAreEncodedInHostMemory) {
+  Job job(ranks_, {"m"}, owners_);
+  Job staged(ranks_, {"m"}, owners_);
+  std::vector<std::shared_ptr<StagedLink>> links;
+  for (const auto& link : staged.links) {
+    const StagedLink bare(std::make_shared<ManualLink>(), std::make_shared<HostCopier>(), true);
+    links.push_back(bare.around(link, {"m"}));
+  }
+  for (unsigned step = 0; step < 5; ++step) {
+    std::vector<Floats> expected = values_of(ranks_, step);
+    std::vector<Floats> values = expected;
+    for (const LinkStatus& status : job.reduce(expected, "m")) ASSERT_TRUE(status.ok());
+    std::vector<std::future<LinkStatus>> answers;
+    for (std::size_t rank = 0; rank < ranks_; ++rank) {
+      Message message = message_on(values[rank], "m");
+      message.device = 0;
+      answers.push_back(sent(*links[rank], std::move(message)));
+    }
+    for (auto& answer : answers) ASSERT_TRUE(wait_for(answer).ok());
+    EXPECT_EQ(values, expected) << step;
   }
 }
 

@@ -13,6 +13,7 @@ import deft_horovod.torch as hvd
 from deft_horovod.errors import NotSupportedError
 from deft_horovod.plan import Plan
 from deft_horovod.runtime.reduce.in_flight import KEY
+from tests.parallel.scripts.device import DEVICE
 from tests.parallel.scripts.format_jobs import Job, Ledger, wide
 from tests.parallel.scripts.format_references import (
     ALL_INFINITE,
@@ -73,7 +74,7 @@ def case_nothing_is_lost() -> None:
                 job.optimizer.step()
         rests = job.optimizer.state_dict()[KEY]["rests"]
         for i, (name, p) in enumerate(job.model.named_parameters()):
-            nothing = torch.zeros(p.numel())
+            nothing = torch.zeros(p.numel(), device=p.device)
             left = rests["values"].get(name, nothing)
             left = left + stock.size() * padded(rests["sums"].get(name, nothing), p.numel())
             mine = produced[i] - left.reshape(p.shape).double()
@@ -272,7 +273,8 @@ def case_f16_beside_the_fp16_compression_of_horovod() -> None:
     few_bits = Halves()
     for step in range(STEPS):
         shapes = [p.shape for p in few_bits.model.parameters()]
-        gradients = [torch.randint(-512, 512, shape, generator=own) / 64 for shape in shapes]
+        drawn = [torch.randint(-512, 512, shape, generator=own) / 64 for shape in shapes]
+        gradients = [gradient.to(DEVICE) for gradient in drawn]
         assert equal(few_bits.step(gradients)), f"few bits, step {step}"
     assert_equal_models(few_bits.job.model, few_bits.model, "few bits")
     same, halves = torch.Generator().manual_seed(7), Halves()

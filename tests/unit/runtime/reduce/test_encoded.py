@@ -11,6 +11,7 @@ from deft_horovod.plan.formats import rest_bytes
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.reduction import Reduction
+from deft_horovod.runtime.reduce import encoded as module
 from deft_horovod.runtime.reduce.encoded import (
     encodings_of,
     links_of,
@@ -28,6 +29,25 @@ def horovod():
 
 def reduction():
     return Reduction(stock.Average, stock.Compression.none, 1.0, False, stock.global_process_set)
+
+
+@pytest.mark.parametrize(
+    ("device", "over_torch", "nccl", "encodes"),
+    [
+        ("cpu", True, True, True),
+        ("cuda", False, False, True),
+        ("cuda", False, True, True),
+        ("cuda", True, False, True),
+        ("cuda", True, True, False),
+        ("meta", False, False, False),
+    ],
+)
+def test_what_can_be_brought_to_host_memory_can_be_encoded(
+    monkeypatch, device, over_torch, nccl, encodes
+):
+    monkeypatch.setattr(module, "OVER_TORCH", over_torch)
+    monkeypatch.setattr(stock, "nccl_built", lambda: nccl)
+    assert module.may_encode(torch.device(device)) == encodes
 
 
 @pytest.mark.parametrize(("wire_format", "encodes"), [("f32", False), ("int8", True)])

@@ -24,6 +24,7 @@ def test_a_gpu_gets_both_kinds_of_horovod(tmp_path: Path) -> None:
         "build-staged",
         "kernels",
         "pack",
+        "codec",
         *(f"ranks-staged-{name}" for name in plan.RANK_TESTS),
         "training-staged-2",
         "training-staged-4",

@@ -34,13 +34,14 @@ def test_without_namespaces_it_is_no_success(
     assert "no emulated hosts here: network namespaces need root" in capsys.readouterr().out
 
 
-def test_headline_gives_both_sides() -> None:
-    found = {
-        "rate_mbit": 3000,
-        "compute_ms": 250.0,
-        "steps_ms": {"stock": [400.0, 410.0, 420.0], "auto": [300.0, 307.5, 315.0]},
+def test_headline_gives_all_sides() -> None:
+    steps_ms = {
+        "stock": [400.0, 410.0, 420.0],
+        "fp16": [360.0, 369.0, 378.0],
+        "ours": [300.0, 307.5, 315.0],
     }
-    assert links.headline(found, "resnet50") == (
-        "resnet50, 2 emulated hosts of 3000 Mbit/s sharing a device: computing 250 ms, "
-        "stock Horovod 410 ms, auto 308 ms (0.75 times stock)"
+    found = {"rate_mbit": 3000, "compute_ms": 250.0, "steps_ms": steps_ms}
+    assert links.headline(found, "gpt2") == (
+        "gpt2, 2 emulated hosts of 3000 Mbit/s sharing a device: computing 250 ms, "
+        "stock Horovod 410 ms, in fp16 369 ms, ours 308 ms: 1.33 times stock, 1.20 times fp16"
     )
