@@ -20,7 +20,7 @@ from deft_horovod.runtime.links.torch_link import open_torch_link
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.ranks.reduction import Reduction
-from deft_horovod.runtime.reduce.planned import PlannedReducer, open_link
+from deft_horovod.runtime.reduce.planned import PlannedReducer, open_link, staged
 
 if TYPE_CHECKING:
     from deft_horovod import _C as native
@@ -66,7 +66,7 @@ class Links:
             second = open_second_link(
                 self._reduction, self._config.second_interface, self._config.deadline_s, agreement
             )
-            self.opened = {**self.opened, SECOND_LINK: second}
+            self.opened = {**self.opened, SECOND_LINK: staged(second, devices)}
 
     def _over_torch(self, devices: Sequence[torch.device], use: str) -> native.Link:
         name = f"deft.{self._number}.{use}"

@@ -18,6 +18,7 @@ import torch.distributed
 from deft_horovod.peers import stock
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.ranks.reduction import Reduction
+from deft_horovod.runtime.reduce.planned import staged
 
 if TYPE_CHECKING:
     from deft_horovod import _C
@@ -46,7 +47,7 @@ def open_torch_link(
         f"the link over torch.distributed ({'NCCL' if nccl else 'Gloo'})",
         reduction,
     )
-    return native.StagedLink(link, cuda[0].index) if cuda and not nccl else link
+    return link if nccl else staged(link, cuda)
 
 
 def link_over(group: Any, path: str, reduction: Reduction) -> native.C10dLink:

@@ -66,11 +66,19 @@ class Route:
     correction: str  # a name of `GUESSES`, or "none"
 
 
+def staged(
+    link: native.Link, devices: Iterable[torch.device], *, direct: bool = False
+) -> native.Link:
+    """The same link for messages on these devices, by way of host memory. `direct`: it reads the
+    devices' memory itself, so that is the way of messages in wire formats alone."""
+    cuda = [device for device in devices if device.type == "cuda"]
+    return native.StagedLink(link, cuda[0].index, direct) if cuda else link
+
+
 def open_link(reduction: Reduction, devices: Iterable[torch.device] = ()) -> native.Link:
     """The path through Horovod, which scales exactly as it does for its own optimizer.
 
-    A Horovod without NCCL reads host memory alone: what is on one of these devices is staged there.
-    With NCCL that is done with messages in wire formats alone.
+    A Horovod without NCCL reads host memory alone.
     """
     link = native.HorovodLink(
         process_set_id=reduction.process_set.process_set_id,
@@ -78,8 +86,7 @@ def open_link(reduction: Reduction, devices: Iterable[torch.device] = ()) -> nat
         prescale=reduction.prescale,
         postscale=reduction.postscale,
     )
-    cuda = [device for device in devices if device.type == "cuda"]
-    return native.StagedLink(link, cuda[0].index, direct=stock.nccl_built()) if cuda else link
+    return staged(link, devices, direct=stock.nccl_built())
 
 
 class Sent(NamedTuple):

@@ -74,9 +74,10 @@ def case_nothing_is_lost() -> None:
                 job.optimizer.step()
         rests = job.optimizer.state_dict()[KEY]["rests"]
         for i, (name, p) in enumerate(job.model.named_parameters()):
-            nothing = torch.zeros(p.numel(), device=p.device)
+            nothing = torch.zeros(p.numel())
             left = rests["values"].get(name, nothing)
             left = left + stock.size() * padded(rests["sums"].get(name, nothing), p.numel())
+            left = left.to(p.device)
             mine = produced[i] - left.reshape(p.shape).double()
             wanted = stock.allreduce(mine, name=f"lost.{wire_format}.{name}")
             assert torch.allclose(applied[i], wanted, rtol=0, atol=1e-4 * float(mine.abs().max()))

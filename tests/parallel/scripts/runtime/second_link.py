@@ -15,8 +15,9 @@ import deft_horovod.torch as hvd
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.links import second_link
 from deft_horovod.runtime.ranks.agreement import Agreement
-from deft_horovod.runtime.reduce.planned import open_link
+from deft_horovod.runtime.reduce.planned import open_link, staged
 from tests.parallel.scripts import launched
+from tests.parallel.scripts.device import DEVICE
 from tests.parallel.scripts.failures.failing import caught
 from tests.parallel.scripts.patience import wait_patiently
 from tests.parallel.scripts.reporting import cases_in, chosen, run_cases
@@ -145,7 +146,8 @@ def _train(kind: str, steps: int = 12) -> None:
     theirs = stock_of(reference)
     for group in theirs.param_groups:
         group.update(lr=0.05, momentum=0.9, weight_decay=0.0)
-    trainer = Trainer(model, [open_link(reduction_of()), open_second()], f"two.{kind}")
+    links = [open_link(reduction_of(), [DEVICE]), staged(open_second(), [DEVICE])]
+    trainer = Trainer(model, links, f"two.{kind}")
     data = Data(kind)
     for _ in range(steps):
         batch = data.next()
