@@ -24,7 +24,7 @@ from deft_horovod.runtime.installer import Installer
 from deft_horovod.runtime.measure.observer import Observer
 from deft_horovod.runtime.measure.step_clock import StepClock
 from deft_horovod.runtime.process import Process
-from deft_horovod.runtime.ranks.agreement import Agreement
+from deft_horovod.runtime.ranks.agreement import Agreement, device_of_zeros
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.ranks.waits import horovod_has_ended
 from deft_horovod.runtime.reduce import updates
@@ -311,7 +311,8 @@ class Engine:
         return Observer(self._members(), self.passes_per_step, watch_forward=watch)
 
     def _agreement(self) -> Agreement:
-        return Agreement(self.brief.reduction.process_set, self.brief.config.deadline_s)
+        zeros = device_of_zeros(member.tensor.device for member in self._members())
+        return Agreement(self.brief.reduction.process_set, self.brief.config.deadline_s, zeros)
 
     def _start(self) -> bool:
         agreement = self._agreement()

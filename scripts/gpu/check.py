@@ -8,6 +8,7 @@ again. Exit status: 0 all answered and none failed, 1 some failed, 3 some were n
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shlex
 import subprocess
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from scripts.cluster import jobs
 from scripts.gpu import build as gpu_build
+from scripts.gpu import mps as gpu_mps
 from scripts.gpu import plan as gpu_plan
 from scripts.gpu import prepare as gpu_prepare
 from scripts.gpu import results as gpu_results
@@ -140,7 +142,8 @@ def check(options: argparse.Namespace) -> int:
     runner = Runner(settings.work, kept)
     budget_s = options.budget_s - (time.monotonic() - began_s) - RESERVE_S
     try:
-        run_due(stages, results, again, budget_s, runner)
+        with gpu_mps.running(settings.work) if settings.shares else contextlib.nullcontext():
+            run_due(stages, results, again, budget_s, runner)
     finally:
         summary = gpu_summary.text(everything, results)
         gpu_results.write_whole(settings.out / "summary.md", summary)

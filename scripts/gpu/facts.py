@@ -68,11 +68,10 @@ def facts() -> dict[str, Any]:
     headers = Path(sysconfig.get_paths()["include"]) / "Python.h"
     return {
         "python": platform.python_version(),
-        "interpreter": sys.executable,
         "system": platform.platform(),
         "cores": len(os.sched_getaffinity(0)),
         "user": os.geteuid(),
-        "tools": here,
+        "tools": {name: place is not None for name, place in here.items()},
         "packages": versions(),
         "python_headers": headers.is_file(),
         "nvcc": compiler[-1] if compiler else None,

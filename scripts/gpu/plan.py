@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scripts.gpu import build as gpu_build
+from scripts.gpu import mps as gpu_mps
 from scripts.gpu.stages import Stage
 
 PROFILED = ("resnet101", "vgg19", "gpt2", "gpt2_medium", "bert_base")
@@ -39,6 +40,11 @@ class Settings:
             return (INSTALLED,)
         return ("none",) if self.device == "cpu" else ("staged", "nccl")
 
+    @property
+    def shares(self) -> bool:
+        """Whether ranks of NCCL are to share a GPU."""
+        return "nccl" in self.kinds
+
 
 @dataclass(frozen=True)
 class Home:
@@ -56,6 +62,7 @@ class Home:
             # Several ranks on one GPU; with the default channels more than two of them hang.
             made |= {"NCCL_MULTI_RANK_GPU_ENABLE": "1", "NCCL_MAX_CTAS": "4"}
             made["LD_PRELOAD"] = str(self.preload)
+            made |= gpu_mps.variables(self.preload.parent)
         return made
 
 

@@ -39,7 +39,7 @@ def first_brief(
     if purpose == "profile":
         return Brief(policies.get("stock"), settings, reduction, groups, purpose)
     plain = reduction.compression is stock.Compression.none
-    if plain and _encodes(optimizer):  # nothing else is rounded, nor has to be watched
+    if plain and _rounds_unasked(optimizer):  # nothing else is rounded, nor has to be watched
         settings = with_unasked_accuracy(settings, type(optimizer))
     name = settings.policy
     if name == "auto" and groups.given:
@@ -57,8 +57,13 @@ def first_brief(
     return brief
 
 
-def _encodes(optimizer: torch.optim.Optimizer) -> bool:
-    return all(may_encode(p.device) for group in optimizer.param_groups for p in group["params"])
+def _rounds_unasked(optimizer: torch.optim.Optimizer) -> bool:
+    """Only where all that travels is in one kind of memory. A rank in hvd.join() gives its zeros in
+    one kind, and beside NCCL what is encoded would be in another."""
+    devices = [p.device for group in optimizer.param_groups for p in group["params"]]
+    if any(device.type == "cuda" for device in devices) and stock.nccl_built():
+        return False
+    return all(may_encode(device) for device in devices)
 
 
 def _check(brief: Brief, optimizer: torch.optim.Optimizer) -> None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import torch
 
 from deft_horovod.errors import AgreementError, WaitTimeoutError, explain
-from deft_horovod.peers import stock
+from deft_horovod.peers import OVER_TORCH, stock
 from deft_horovod.runtime.ranks.waits import poll_until_done
 
 _POLL_S: Final = 0.0005
@@ -77,6 +77,13 @@ def first_difference(mine: Any, theirs: Any, path: str = "") -> tuple[str, Any, 
     return None if same else (path.rstrip("."), mine, theirs)
 
 
+def device_of_zeros(devices: Iterable[torch.device]) -> torch.device:
+    """Where Horovod needs the zeros of a rank in ``hvd.join(device)`` if gradients are on these:
+    all of them are in one place, and NCCL takes none from host memory."""
+    cuda = [device for device in devices if device.type == "cuda"]
+    return cuda[0] if cuda and stock.nccl_built() and not OVER_TORCH else _HOST
+
+
 class Agreement:
     """Questions to all ranks of a process set. All ranks must ask the same ones in order.
 
@@ -84,14 +91,16 @@ class Agreement:
     Horovod rearrange its response cache, and with it the order in which waiting messages run.
     """
 
-    def __init__(self, process_set: Any, deadline_s: float) -> None:
+    def __init__(self, process_set: Any, deadline_s: float, zeros: torch.device = _HOST) -> None:
+        """`zeros`: where a rank in ``hvd.join()`` has those that it gives (`device_of_zeros`)."""
         self._process_set = process_set
+        self._zeros = zeros
         self._deadline_s = deadline_s
         self._prefix = "deft.agreement"
 
     def everyone_here(self) -> bool:
         """Whether no rank is in ``hvd.join()``: those take part only in sums, with zeros."""
-        count = torch.ones(1, dtype=torch.float32, device=_HOST)
+        count = torch.ones(1, dtype=torch.float32, device=self._zeros)
         handle = stock.allreduce_async_(
             count, name=self._prefix + ".here", op=stock.Sum, process_set=self._process_set
         )

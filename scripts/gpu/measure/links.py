@@ -105,14 +105,22 @@ def rank_program(options: dict[str, Any]) -> None:
     torch.set_num_threads(1)
     found: dict[str, Any] = {}
     arms = {kind: Arm(kind, options) for kind in options["arms"]}
+
+    def tell(text: str) -> None:
+        if stock.rank() == 0:
+            print(text, flush=True)
+
     for arm in arms.values():
+        began_s = time.perf_counter()
         arm.settle()
+        tell(f"{arm.kind}: ready after {time.perf_counter() - began_s:.1f} s")
     names = list(arms)
     times: dict[str, list[float]] = {name: [] for name in names}
     for number in range(ROUNDS):
         turn = number % len(names)
         for name in names[turn:] + names[:turn]:
             times[name].append(block_ms(arms[name], options["device"]))
+        tell(f"round {number + 1}, in ms: {({name: round(times[name][-1]) for name in names})}")
     slowest = stock.allgather_object(times, name="links.times")
     for name in names:
         found[name] = [max(rank[name][i] for rank in slowest) for i in range(ROUNDS)]
@@ -147,6 +155,7 @@ def measure(options: dict[str, Any]) -> dict[str, Any]:
         alone = run(options, ("alone",), Path(name))
         compute_ms = median(alone["steps_ms"]["alone"])
         rate = rate_mbit(alone["bytes"], compute_ms / 1e3)
+        print(f"computing {compute_ms:.0f} ms; links of {rate} Mbit/s", flush=True)
         cluster.change_rate(rate)
         both = run(options, ARMS, Path(name))
     return {"compute_ms": compute_ms, "rate_mbit": rate, **both}

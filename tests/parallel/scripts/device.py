@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
+import horovod.torch as stock
 import torch
 
 
@@ -26,3 +27,9 @@ def _chosen() -> torch.device:
 
 
 DEVICE: Final = _chosen()
+
+
+def join_device() -> int:
+    """For hvd.join(): where Horovod's zeros have to lie, which is where the messages of others do."""
+    on_device = DEVICE.type == "cuda" and stock.nccl_built()
+    return DEVICE.index if on_device else -1

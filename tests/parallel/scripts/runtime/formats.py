@@ -270,6 +270,10 @@ def case_f16_beside_the_fp16_compression_of_horovod() -> None:
     def equal(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> bool:
         return all(torch.equal(ours, theirs) for ours, theirs in pairs)
 
+    def apart(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> str:
+        others = [(a[a != b], b[a != b]) for a, b in pairs]
+        return "; ".join(f"{len(a)}: {a[:4]} is not {b[:4]}" for a, b in others if len(a))
+
     own = torch.Generator().manual_seed(100 + stock.rank())
     few_bits = Halves()
     for step in range(STEPS):
@@ -280,7 +284,8 @@ def case_f16_beside_the_fp16_compression_of_horovod() -> None:
     assert_equal_models(few_bits.job.model, few_bits.model, "few bits")
     same, halves = torch.Generator().manual_seed(7), Halves()
     for step in range(STEPS):
-        assert equal(halves.step(halves.normal(same))), f"the same on both ranks, step {step}"
+        pairs = halves.step(halves.normal(same))
+        assert equal(pairs), f"the same on both ranks, step {step}, {apart(pairs)}"
         halves.clearrests_of()
     assert_equal_models(halves.job.model, halves.model, "without rests")
     assert equal(halves.step(halves.normal(same)))

@@ -10,7 +10,7 @@ import torch
 
 import deft_horovod.torch as hvd
 from deft_horovod.runtime.reduce.in_flight import KEY
-from tests.parallel.scripts.device import DEVICE
+from tests.parallel.scripts.device import DEVICE, join_device
 from tests.parallel.scripts.late_plans import Late, LateJob, Make, Reference, adamw, plan_of, sgd
 from tests.parallel.scripts.training import assert_equal_models, equal_on_all_ranks, loss_of, mlp
 from tests.parallel.scripts.twins import main
@@ -225,7 +225,7 @@ def case_learning_rate_is_that_of_the_boundary() -> None:
 def case_uneven_data_with_join() -> None:
     job = Job(MIXED)
     job.train(6 if stock.rank() == 0 else 3)
-    last = hvd.join()
+    last = hvd.join(join_device())
     stock.broadcast_parameters(job.model.state_dict(), root_rank=last)
     hvd.broadcast_optimizer_state(job.optimizer, root_rank=last)
     job.train(3)

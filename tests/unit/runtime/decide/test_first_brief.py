@@ -38,6 +38,15 @@ def test_auto_rounds_for_adam_and_the_other_policies_for_nobody():
     assert brief("auto", reduction=HALVED).limits.formats == ()
 
 
+@pytest.mark.parametrize("nccl", [False, True])
+def test_beside_nccl_nothing_is_rounded_unasked(monkeypatch, nccl):
+    monkeypatch.setattr(stock, "nccl_built", lambda: nccl)
+    there = SimpleNamespace(device=torch.device("cuda"))
+    optimizer = SimpleNamespace(param_groups=[{"params": [there]}])
+    assert module._rounds_unasked(optimizer) == (not nccl)
+    assert module._rounds_unasked(ADAMW)
+
+
 def test_auto_keeps_groups_together():
     together = brief("auto", [PARAMETERS[:2]])
     assert (together.policy.name, together.limits.formats) == ("bucket", ())

@@ -1,10 +1,18 @@
 import functools
 
 import horovod.torch as stock
+import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deft_horovod.runtime.ranks.agreement import Agreement, canonical, first_difference
+from deft_horovod.runtime.ranks import agreement as module
+from deft_horovod.runtime.ranks.agreement import (
+    Agreement,
+    canonical,
+    device_of_zeros,
+    first_difference,
+)
 
 LEAVES = st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.text("ab", max_size=2))
 FACTS = st.dictionaries(
@@ -77,3 +85,13 @@ def test_what_is_told_comes_back_and_a_name_is_always_that_of_one_shape(monkeypa
         assert agreement.union([n > 2 for n in numbers]) == [n > 2 for n in numbers]
     agreement.require_equal({"a": [1]})
     assert len(shapes) < 40
+
+
+@pytest.mark.parametrize("nccl", [False, True])
+@pytest.mark.parametrize("over_torch", [False, True])
+def test_zeros_lie_where_nccl_finds_them(monkeypatch, nccl, over_torch):
+    monkeypatch.setattr(stock, "nccl_built", lambda: nccl)
+    monkeypatch.setattr(module, "OVER_TORCH", over_torch)
+    host, device = torch.device("cpu"), torch.device("cuda", 1)
+    assert device_of_zeros([host]) == host
+    assert device_of_zeros([host, device]) == (device if nccl and not over_torch else host)
