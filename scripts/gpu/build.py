@@ -20,6 +20,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from scripts.gpu import carried as gpu_carried
 from scripts.gpu import results as gpu_results
 from scripts.gpu import venv as gpu_venv
 from scripts.horovod.source import extract
@@ -80,7 +81,7 @@ def environment(place: Place, carry: Path, capability: str) -> dict[str, str]:
         "XDG_CACHE_HOME": str(place.work / "cache"),
         "PATH": os.pathsep.join([str(place.python.parent), os.environ.get("PATH", "")]),
         "PIP_NO_INDEX": "1",
-        "PIP_FIND_LINKS": str(carry / "wheels"),
+        "PIP_FIND_LINKS": str(carry / gpu_carried.WHEELS),
         "DEFT_HOROVOD_SDIST": str(carry / SDIST),
     }
     if capability:
@@ -194,7 +195,7 @@ def build(place: Place, carry: Path, out: Path, target: str) -> dict[str, float]
     took_s["environment"] = time.monotonic() - began_s
     variables = environment(place, carry, target if place.kind != "none" else "")
     there = restore_extension(place)
-    for step in steps(place, carry, sorted((carry / "wheels").glob("*.whl"))):
+    for step in steps(place, carry, sorted((carry / gpu_carried.WHEELS).glob("*.whl"))):
         if step.name == "extension" and there:
             continue
         began_s = time.monotonic()
@@ -221,6 +222,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     place = Place(options.work.resolve(), options.kind)
     carry = options.carry.resolve()
+    gpu_carried.unpack(carry)
     if not ((carry / SDIST).is_file() or (carry / BUILT).is_file()):
         gpu_results.report(f"{carry / SDIST} is missing: scripts/gpu_check.sh --prepare")
         return 1

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from scripts.cluster import jobs
 from scripts.gpu import build as gpu_build
+from scripts.gpu import carried as gpu_carried
 from scripts.gpu import mps as gpu_mps
 from scripts.gpu import plan as gpu_plan
 from scripts.gpu import prepare as gpu_prepare
@@ -88,7 +89,7 @@ def show(stages: Sequence[Stage], settings: gpu_plan.Settings) -> None:
         print(f"    {shlex.join(stage.command)}")
     for kind in settings.kinds if settings.build else ():
         place = gpu_build.Place(settings.work, kind)
-        wheels = sorted((settings.carry / "wheels").glob("*.whl"))
+        wheels = sorted((settings.carry / gpu_carried.WHEELS).glob("*.whl"))
         print(f"build-{kind} runs, after making {place.python.parent.parent}:")
         for step in gpu_build.steps(place, settings.carry, wheels):
             print(f"    {step.name}: {shlex.join(step.command)}")
@@ -126,6 +127,7 @@ def check(options: argparse.Namespace) -> int:
     if options.plan:
         show(stages, settings)
         return 0
+    gpu_carried.unpack(settings.carry)
     if settings.build:
         for line in gpu_prepare.missing(settings.carry):
             print(f"not carried: {line}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scripts.gpu import build as gpu_build
+from scripts.gpu import carried as gpu_carried
 from scripts.gpu import mps as gpu_mps
 from scripts.gpu.stages import Stage
 
@@ -54,9 +55,10 @@ class Home:
     python: Path
     tree: Path
     preload: Path | None  # a newer NCCL
+    tools: Path  # those that the machine may lack
 
     def environment(self) -> dict[str, str]:
-        path = [str(self.python.parent), os.environ.get("PATH", "")]
+        path = [str(self.python.parent), os.environ.get("PATH", ""), str(self.tools)]
         made = {"PATH": os.pathsep.join(path), "PYTHONPATH": str(self.tree)}
         if self.preload is not None:
             # Several ranks on one GPU; with the default channels more than two of them hang.
@@ -67,11 +69,12 @@ class Home:
 
 
 def home_of(settings: Settings, kind: str) -> Home:
+    tools = settings.carry / gpu_carried.TOOLS / "bin"
     if kind == INSTALLED:
-        return Home(kind, Path(sys.executable), settings.root, None)
+        return Home(kind, Path(sys.executable), settings.root, None, tools)
     place = gpu_build.Place(settings.work, kind)
     preload = settings.work / gpu_build.NCCL if kind == "nccl" else None
-    return Home(kind, place.python, place.tree, preload)
+    return Home(kind, place.python, place.tree, preload, tools)
 
 
 def _build(settings: Settings, kind: str) -> Stage:

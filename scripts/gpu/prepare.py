@@ -1,7 +1,7 @@
 """What a GPU check on a machine without network has to bring along, gathered where there is one.
 
 Wheels are those of the versions that are installed and tested here, for the other machine's
-Python, packed more tightly; pip reads them as any others.
+Python. They travel packed together, and so do tools that such a machine lacks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import zipfile
 from pathlib import Path
 
 from scripts.gpu import build as gpu_build
+from scripts.gpu import carried as gpu_carried
 from scripts.gpu import slim_nccl as gpu_slim_nccl
+from scripts.gpu import tools as gpu_tools
 from scripts.horovod import source as horovod_source
 from scripts.places import ROOT
 
@@ -63,12 +65,13 @@ def download(packages: list[str], folder: Path) -> list[Path]:
     return sorted(folder.glob("*.whl"))
 
 
-def pack_tightly(source: Path, target: Path) -> None:
-    """The same wheel: its record covers the files in it, not how they are packed."""
-    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w", zipfile.ZIP_LZMA) as new:
+def unpacked(source: Path, target: Path) -> None:
+    """The same wheel: its record covers the files in it, not how they are packed. So all wheels can
+    be packed together."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as new:
         for entry in old.infolist():
             copied = zipfile.ZipInfo(entry.filename, entry.date_time)
-            copied.external_attr, copied.compress_type = entry.external_attr, zipfile.ZIP_LZMA
+            copied.external_attr = entry.external_attr
             new.writestr(copied, old.read(entry))
 
 
@@ -80,7 +83,11 @@ def installed_versions() -> list[str]:
 
 
 def bring_sdist(carry: Path) -> None:
+    """Unless Horovod was built ahead."""
     target = carry / gpu_build.SDIST
+    if (carry / gpu_build.BUILT).is_file():
+        target.unlink(missing_ok=True)
+        return
     if target.is_file():
         horovod_source.check_sdist(target, HOROVOD_VERSION)
         return
@@ -92,13 +99,22 @@ def bring_sdist(carry: Path) -> None:
 
 def bring_wheels(carry: Path) -> None:
     """Anew: two versions of one package stop the whole installation."""
-    target = carry / "wheels"
     with tempfile.TemporaryDirectory() as folder:
         wheels = download(installed_versions(), Path(folder))
-        shutil.rmtree(target, ignore_errors=True)
-        target.mkdir()
+        together = Path(folder) / gpu_carried.WHEELS
+        together.mkdir()
         for wheel in wheels:
-            pack_tightly(wheel, target / wheel.name)
+            unpacked(wheel, together / wheel.name)
+        gpu_carried.pack(together, carry)
+    shutil.rmtree(carry / gpu_carried.WHEELS, ignore_errors=True)
+
+
+def bring_tools(carry: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        together = Path(folder) / gpu_carried.TOOLS
+        if gpu_tools.gather(together):
+            gpu_carried.pack(together, carry)
+    shutil.rmtree(carry / gpu_carried.TOOLS, ignore_errors=True)
 
 
 def bring_nccl(carry: Path, version: str) -> None:
@@ -115,10 +131,13 @@ def missing(carry: Path) -> list[str]:
     found = []
     if not any((carry / name).is_file() for name in (gpu_build.SDIST, gpu_build.BUILT)):
         found.append(f"{gpu_build.SDIST}: Horovod cannot be built")
-    there = {path.name.split("-")[0].lower() for path in (carry / "wheels").glob("*.whl")}
+    files = gpu_carried.names_in(carry, gpu_carried.WHEELS)
+    there = {name.split("-")[0].lower() for name in files}
     wheels = [name for name in PACKAGES if name.replace("-", "_") not in there]
     if wheels:
         found.append(f"wheels of {', '.join(wheels)}: have to be installed already")
+    if not gpu_carried.names_in(carry, gpu_carried.TOOLS):
+        found.append("ip and tc: no slow links, unless they are installed")
     if not (carry / f"{gpu_build.NCCL}.xz").is_file():
         found.append(f"{gpu_build.NCCL}.xz: no ranks that share a GPU through NCCL (--nccl 2.30.7)")
     return found
@@ -140,6 +159,7 @@ def prepare(carry: Path, nccl: str | None) -> str:
     carry.mkdir(parents=True, exist_ok=True)
     bring_sdist(carry)
     bring_wheels(carry)
+    bring_tools(carry)
     if nccl:
         bring_nccl(carry, nccl)
     tree, carried = tree_bytes(), size_bytes(carry)
