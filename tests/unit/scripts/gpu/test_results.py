@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from scripts.gpu import results
+from tests.places import ROOT
 
 ABOUT = {"device": "cpu", "revision": "abc"}
 
@@ -69,3 +70,19 @@ def test_a_program_that_cannot_do_its_work_says_why(
         results.leave_out("no GPU", seen=1)
     assert left.value.code == results.LEFT_OUT != 0
     assert json.loads(path.read_text()) == {"headline": "no GPU", "numbers": {"seen": 1}}
+
+
+def test_what_was_found_on_a_gpu_can_be_gone_on_from_and_is_what_the_page_says() -> None:
+    folder = ROOT / "docs" / "studies" / "gpu"
+    found = results.Results.open(folder / results.FILE, {"device": "cuda"})
+    page = (folder / "README.md").read_text(encoding="utf-8")
+    packed = found.outcomes["pack"].numbers["models"]
+    rates = [rate for model in ("resnet101", "gpt2_medium") for rate in packed[model]["gb_s"].values()]
+    encoded = found.outcomes["codec"].numbers["formats"]
+    rates += [
+        rate for sizes in encoded.values() for size in ("64", "256") for rate in sizes[size].values()
+    ]
+    assert [rate for rate in rates if f"{rate:,.0f}" not in page] == []
+    statuses = {name: outcome.status for name, outcome in found.outcomes.items()}
+    failed = [name for name, status in statuses.items() if status != results.PASSED]
+    assert failed == ["ranks-nccl-formats", "ranks-nccl-late"]
