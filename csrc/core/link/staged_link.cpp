@@ -36,6 +36,11 @@ Places places_of(const Range& input, const Range& output) {
   return {0, second, second + output.bytes};
 }
 
+std::shared_ptr<BufferPool> pool_of(const std::shared_ptr<DeviceCopier>& copier) {
+  return std::make_shared<BufferPool>(
+      [copier](std::int64_t bytes) { return copier->host_memory(bytes); });
+}
+
 LinkStatus failed_copy(const Message& message, const char* where, const std::exception& error) {
   return {Outcome::kAborted, "message " + message.name + " could not be copied " + where + ": " +
                                  error.what() + "; the device's earlier errors say why"};
@@ -75,14 +80,13 @@ class StagedLink::Carrier : public std::enable_shared_from_this<Carrier> {
     travelling.owner = buffer.memory;
     travelling.input = buffer.at(places.input);
     travelling.output = buffer.at(places.output);
-    parts_.inner->send(
-        std::move(travelling),
-        [self = shared_from_this(), message = std::move(message), buffer, places,
-         bytes = output.bytes, done = std::move(done)](const LinkStatus& status) {
-          self->back_.post([self, message, buffer, places, bytes, done, status] {
-            done(self->land(message, buffer, places, bytes, status));
-          });
-        });
+    parts_.inner->send(std::move(travelling),
+                       [self = shared_from_this(), message = std::move(message), buffer, places,
+                        bytes = output.bytes, done = std::move(done)](const LinkStatus& status) {
+                         self->back_.post([self, message, buffer, places, bytes, done, status] {
+                           done(self->land(message, buffer, places, bytes, status));
+                         });
+                       });
   }
 
  private:
@@ -107,12 +111,9 @@ class StagedLink::Carrier : public std::enable_shared_from_this<Carrier> {
 
 StagedLink::StagedLink(Parts parts) : carrier_(std::make_shared<Carrier>(std::move(parts))) {}
 
-StagedLink::StagedLink(std::shared_ptr<Link> inner, std::shared_ptr<DeviceCopier> copier,
+StagedLink::StagedLink(std::shared_ptr<Link> inner, const std::shared_ptr<DeviceCopier>& copier,
                        bool direct)
-    : StagedLink(Parts{std::move(inner), copier,
-                       std::make_shared<BufferPool>(
-                           [copier](std::int64_t bytes) { return copier->host_memory(bytes); }),
-                       direct, {}}) {}
+    : StagedLink(Parts{std::move(inner), copier, pool_of(copier), direct, {}}) {}
 
 std::shared_ptr<StagedLink> StagedLink::around(std::shared_ptr<Link> inner,
                                                std::set<std::string> names) const {

@@ -33,7 +33,7 @@ class DeviceCopier {
 class StagedLink : public Link {
  public:
   // direct: the inner link takes messages of the device itself, so none is staged.
-  StagedLink(std::shared_ptr<Link> inner, std::shared_ptr<DeviceCopier> copier,
+  StagedLink(std::shared_ptr<Link> inner, const std::shared_ptr<DeviceCopier>& copier,
              bool direct = false);
 
   // Another one with the same buffers, whose inner link is given. Messages of these names are

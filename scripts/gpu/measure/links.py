@@ -120,7 +120,8 @@ def rank_program(options: dict[str, Any]) -> None:
         turn = number % len(names)
         for name in names[turn:] + names[:turn]:
             times[name].append(block_ms(arms[name], options["device"]))
-        tell(f"round {number + 1}, in ms: {({name: round(times[name][-1]) for name in names})}")
+        latest = {name: round(times[name][-1]) for name in names}
+        tell(f"round {number + 1}, in ms: {latest}")
     slowest = stock.allgather_object(times, name="links.times")
     for name in names:
         found[name] = [max(rank[name][i] for rank in slowest) for i in range(ROUNDS)]

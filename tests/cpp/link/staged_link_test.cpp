@@ -153,13 +153,15 @@ TEST_F(StagedLinkTest, ACopyThatFailsSaysWhichMessage) {
 // A link that takes messages of a device, and tells which.
 class Direct : public Link {
  public:
+  using Seen = std::vector<std::pair<std::string, std::int32_t>>;
+
   void send(Message message, Completion done) override {
     seen.emplace_back(message.name, message.device);
     done({});
   }
   void begin_step(std::int64_t step) override { steps.push_back(step); }
 
-  std::vector<std::pair<std::string, std::int32_t>> seen;
+  Seen seen;
   std::vector<std::int64_t> steps;
 };
 
@@ -178,9 +180,8 @@ TEST(StagedLink, WhatTheInnerLinkTakesItselfIsNotStaged) {
   EXPECT_EQ(around->inner(), other);
   ASSERT_TRUE(sent(*around, message_on(values, values, "encoded")).ok());
   ASSERT_TRUE(sent(*around, message).ok());
-  EXPECT_EQ(other->seen, (std::vector<std::pair<std::string, std::int32_t>>{{"encoded", -1},
-                                                                            {"exact", 0}}));
-  EXPECT_EQ(direct->seen, (std::vector<std::pair<std::string, std::int32_t>>{{"exact", 0}}));
+  EXPECT_EQ(other->seen, (Direct::Seen{{"encoded", -1}, {"exact", 0}}));
+  EXPECT_EQ(direct->seen, (Direct::Seen{{"exact", 0}}));
 }
 
 TEST_F(StagedLinkTest, AroundAnotherLinkItHasTheSameBuffers) {

@@ -30,6 +30,6 @@ DEVICE: Final = _chosen()
 
 
 def join_device() -> int:
-    """For hvd.join(): where Horovod's zeros have to lie, which is where the messages of others do."""
+    """For hvd.join(): where its zeros have to lie, which is where the messages of others do."""
     on_device = DEVICE.type == "cuda" and stock.nccl_built()
     return DEVICE.index if on_device else -1

@@ -62,6 +62,12 @@ def padded(rest: torch.Tensor, elements: int) -> torch.Tensor:
     return torch.cat([rest, rest.new_zeros(elements - len(rest))])
 
 
+def difference(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> str:
+    """The first values that are not equal, of each pair; empty: all are."""
+    others = [(ours[ours != theirs], theirs[ours != theirs]) for ours, theirs in pairs]
+    return "; ".join(f"{a[:4]} is not {b[:4]}, {len(a)} in all" for a, b in others if len(a))
+
+
 def mixed_precision_loss(job: Job, step: int) -> torch.Tensor:
     inputs, targets = job.data.next()
     with torch.autocast("cpu", dtype=torch.bfloat16):

@@ -21,6 +21,7 @@ from tests.parallel.scripts.format_references import (
     SUMMED_IN_ORDER,
     Halves,
     Reference,
+    difference,
     mixed_precision_loss,
     padded,
     skip_one,
@@ -267,31 +268,24 @@ def case_f16_beside_the_fp16_compression_of_horovod() -> None:
     if stock.size() > SUMMED_IN_ORDER:
         return
 
-    def equal(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> bool:
-        return all(torch.equal(ours, theirs) for ours, theirs in pairs)
-
-    def apart(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> str:
-        others = [(a[a != b], b[a != b]) for a, b in pairs]
-        return "; ".join(f"{len(a)}: {a[:4]} is not {b[:4]}" for a, b in others if len(a))
-
     own = torch.Generator().manual_seed(100 + stock.rank())
     few_bits = Halves()
     for step in range(STEPS):
         shapes = [p.shape for p in few_bits.model.parameters()]
         drawn = [torch.randint(-512, 512, shape, generator=own) / 64 for shape in shapes]
         gradients = [gradient.to(DEVICE) for gradient in drawn]
-        assert equal(few_bits.step(gradients)), f"few bits, step {step}"
+        assert not difference(few_bits.step(gradients)), f"few bits, step {step}"
     assert_equal_models(few_bits.job.model, few_bits.model, "few bits")
     same, halves = torch.Generator().manual_seed(7), Halves()
     for step in range(STEPS):
-        pairs = halves.step(halves.normal(same))
-        assert equal(pairs), f"the same on both ranks, step {step}, {apart(pairs)}"
+        found = difference(halves.step(halves.normal(same)))
+        assert not found, f"the same on both ranks, step {step}: {found}"
         halves.clearrests_of()
     assert_equal_models(halves.job.model, halves.model, "without rests")
-    assert equal(halves.step(halves.normal(same)))
-    assert not equal(halves.step(halves.normal(same))), "rests are sent"
+    assert not difference(halves.step(halves.normal(same)))
+    assert difference(halves.step(halves.normal(same))), "rests are sent"
     pairs = Halves().step(halves.normal(own))
-    assert not equal(pairs), "the sum was not rounded"
+    assert difference(pairs), "the sum was not rounded"
     for ours, theirs in pairs:
         torch.testing.assert_close(ours, theirs, rtol=2**-10, atol=1e-7)
 

@@ -30,7 +30,12 @@ def test_it_is_started_and_asked_to_end(
     tool.write_text("\n".join(lines) + "\n")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    with pytest.raises(KeyError), mps.running(tmp_path / "work") as there:
-        assert there == (status == 0)
-        raise KeyError
+
+    def fails() -> None:
+        with mps.running(tmp_path / "work") as there:
+            assert there == (status == 0)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fails()
     assert said.read_text() == f"at {tmp_path / 'work' / 'mps'}\nquit\n"

@@ -77,10 +77,15 @@ def test_what_was_found_on_a_gpu_can_be_gone_on_from_and_is_what_the_page_says()
     found = results.Results.open(folder / results.FILE, {"device": "cuda"})
     page = (folder / "README.md").read_text(encoding="utf-8")
     packed = found.outcomes["pack"].numbers["models"]
-    rates = [rate for model in ("resnet101", "gpt2_medium") for rate in packed[model]["gb_s"].values()]
+    rates = [
+        rate for model in ("resnet101", "gpt2_medium") for rate in packed[model]["gb_s"].values()
+    ]
     encoded = found.outcomes["codec"].numbers["formats"]
     rates += [
-        rate for sizes in encoded.values() for size in ("64", "256") for rate in sizes[size].values()
+        rate
+        for sizes in encoded.values()
+        for size in ("64", "256")
+        for rate in sizes[size].values()
     ]
     assert [rate for rate in rates if f"{rate:,.0f}" not in page] == []
     statuses = {name: outcome.status for name, outcome in found.outcomes.items()}
