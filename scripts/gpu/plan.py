@@ -180,7 +180,7 @@ def stages_of(settings: Settings) -> list[Stage]:
     # A host has no such mode: a dry run computes as it always does.
     usual = one.profiles("float32" if settings.small else "tf32")
     made += [*one.kernels(), *one.ranks(), usual]
-    if "nccl" in settings.kinds:
+    if settings.shares:
         other = _Kind(settings, "nccl")
         # A lone rank may use any NCCL, and the hooks' cost is not to be that of staging.
         made += [_build(settings, "nccl"), other.overhead()]

@@ -15,6 +15,7 @@ from deft_horovod.policies.unasked import with_unasked_accuracy
 from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.job_request import Purpose
 from deft_horovod.runtime.process import this_process
+from deft_horovod.runtime.ranks.agreement import device_of_zeros
 from deft_horovod.runtime.ranks.groups import Groups
 from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.reduce.coupling import is_partial, require_partial
@@ -61,9 +62,8 @@ def _rounds_unasked(optimizer: torch.optim.Optimizer) -> bool:
     """Only where all that travels is in one kind of memory. A rank in hvd.join() gives its zeros in
     one kind, and beside NCCL what is encoded would be in another."""
     devices = [p.device for group in optimizer.param_groups for p in group["params"]]
-    if any(device.type == "cuda" for device in devices) and stock.nccl_built():
-        return False
-    return all(may_encode(device) for device in devices)
+    in_host_memory = device_of_zeros(devices).type == "cpu"
+    return in_host_memory and all(may_encode(device) for device in devices)
 
 
 def _check(brief: Brief, optimizer: torch.optim.Optimizer) -> None:

@@ -80,8 +80,9 @@ def first_difference(mine: Any, theirs: Any, path: str = "") -> tuple[str, Any, 
 def device_of_zeros(devices: Iterable[torch.device]) -> torch.device:
     """Where Horovod needs the zeros of a rank in ``hvd.join(device)`` if gradients are on these:
     all of them are in one place, and NCCL takes none from host memory."""
-    cuda = [device for device in devices if device.type == "cuda"]
-    return cuda[0] if cuda and stock.nccl_built() and not OVER_TORCH else _HOST
+    if OVER_TORCH or not stock.nccl_built():
+        return _HOST
+    return next((device for device in devices if device.type == "cuda"), _HOST)
 
 
 class Agreement:

@@ -6,10 +6,9 @@ the cache.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -36,6 +35,11 @@ class Buffers:
         self.data = native.wire_encode(name, self.values)
         self.out = torch.zeros_like(self.values)
 
+    @property
+    def moved_bytes(self) -> int:
+        """At least, by each work."""
+        return self.values.nbytes + self.data.nbytes
+
 
 def works(name: str) -> dict[str, tuple[int, Callable[[Buffers], Any]]]:
     """Each with the floats that it reads and writes per value, beside the message."""
@@ -53,19 +57,14 @@ def works(name: str) -> dict[str, tuple[int, Callable[[Buffers], Any]]]:
 
 
 def rates_gb_s(name: str, elements: int, device: str, rounds: int) -> dict[str, float]:
-    first = Buffers(name, elements, device)
-    one_bytes = first.data.nbytes + VALUE_BYTES * elements
-    more = 0 if device == "cpu" else min(gpu_pack.MOST_SETS, gpu_pack.UNCACHED_BYTES // one_bytes)
-    sets = [first, *(Buffers(name, elements, device) for _ in range(more))]
-    arms: dict[str, Callable[[], Any]] = {}
-    for kind, (_, work) in works(name).items():
-        turn: Iterator[Buffers] = itertools.cycle(sets)
-        arms[kind] = lambda t=turn, w=work: w(next(t))  # type: ignore[misc]
+    sets = gpu_pack.sets_of(lambda: Buffers(name, elements, device), device)
+    kinds = works(name)
+    arms = {kind: gpu_pack.in_turn(sets, work) for kind, (_, work) in kinds.items()}
     times = gpu_clock.interleaved(arms, device, rounds, wanted_us=5_000)
+    message_bytes, value_bytes = sets[0].data.nbytes, sets[0].values.nbytes
     return {
-        kind: round((first.data.nbytes + floats * VALUE_BYTES * elements) / us / 1e3, 1)
-        for kind, (floats, _) in works(name).items()
-        for us in [times[kind]["median"]]
+        kind: round((message_bytes + floats * value_bytes) / times[kind]["median"] / 1e3, 1)
+        for kind, (floats, _) in kinds.items()
     }
 
 
@@ -102,11 +101,7 @@ def headline(found: dict[str, Any]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
-    parser.add_argument("--small", action="store_true", help="one small size, for a dry run")
-    parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args(arguments)
+    options = gpu_pack.parse(__doc__, arguments)
     torch.set_num_threads(1)
     found = measure(options.device, options.small, options.rounds)
     gpu_results.report(headline(found), **found)

@@ -11,7 +11,7 @@ import itertools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import torch
 
@@ -30,6 +30,16 @@ MODELS = ("resnet101", "gpt2_medium")
 SCALE = 0.5
 
 Pack = Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor], float, bool], None]
+
+
+class Sized(Protocol):
+    """What takes turns with others of its kind."""
+
+    @property
+    def moved_bytes(self) -> int: ...
+
+
+Set = TypeVar("Set", bound=Sized)
 
 
 @dataclass(frozen=True)
@@ -57,14 +67,14 @@ def pieces(
     return Pieces(gradients, flat, slots)
 
 
-def sets_of(make: Callable[[], Pieces], device: str) -> list[Pieces]:
+def sets_of(make: Callable[[], Set], device: str) -> list[Set]:
     first = make()
     count = 1 if device == "cpu" else -(-UNCACHED_BYTES // first.moved_bytes)
     return [first, *(make() for _ in range(min(MOST_SETS, count) - 1))]
 
 
-def in_turn(sets: list[Pieces], work: Callable[[Pieces], Any]) -> Callable[[], Any]:
-    turn: Iterator[Pieces] = itertools.cycle(sets)
+def in_turn(sets: list[Set], work: Callable[[Set], Any]) -> Callable[[], Any]:
+    turn: Iterator[Set] = itertools.cycle(sets)
     return lambda: work(next(turn))
 
 
@@ -171,12 +181,17 @@ def headline(found: dict[str, Any]) -> str:
     return text + (f"; WRONG: {', '.join(wrong)}" if wrong else "")
 
 
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+def parse(description: str | None, arguments: list[str]) -> argparse.Namespace:
+    """Of measurements of memory."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
     parser.add_argument("--small", action="store_true", help="one small size, for a dry run")
     parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args(arguments)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str]) -> int:
+    options = parse(__doc__, arguments)
     torch.set_num_threads(1)
     found = measure(options.device, options.small, options.rounds)
     if native("pack_all") is None:
