@@ -122,6 +122,7 @@ class Link:
         root: int = 0,
         to_ranks: Sequence[int] = (),  # elements, of an all_to_all; none: equal parts
         from_ranks: Sequence[int] = (),  # of an all_gather of unlike parts, too
+        tag: int = -1,  # by which the messages of a mesh meet
     ) -> Ticket: ...
     def run(
         self,
@@ -187,6 +188,7 @@ class EncodedLink(Link):
         factor: float,
         encodings: Mapping[str, Encoding],
         roll_call: str = "",
+        mesh: Link | None = None,  # carries what is encoded
     ) -> None: ...
 
 class C10dLink(Link):
@@ -199,6 +201,10 @@ class C10dLink(Link):
         prescale: float = 1.0,
         postscale: float = 1.0,
     ) -> None: ...
+    def wait_idle(self, timeout_s: float) -> bool: ...
+
+class MeshLink(Link):
+    def __init__(self, group: Any, path: str) -> None: ...  # a backend, for this link alone
     def wait_idle(self, timeout_s: float) -> bool: ...
 
 def steady_us() -> int: ...

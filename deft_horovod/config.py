@@ -268,6 +268,11 @@ class Config(BaseModel):
         return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
     @staticmethod
+    def gloo_interface() -> str:
+        """The network interface that Horovod's Gloo was told to use; empty: none."""
+        return os.environ.get("HOROVOD_GLOO_IFACE", "")
+
+    @staticmethod
     def set_in_environment(option: str, value: str) -> None:
         """For all optimizers of this process that are made from now on."""
         os.environ[_PREFIX + option.upper()] = value

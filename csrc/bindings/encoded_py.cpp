@@ -63,14 +63,16 @@ void bind_encoded(const py::module_& module) {
   py::class_<EncodedLink, Link, std::shared_ptr<EncodedLink>>(
       module, "EncodedLink", "A link that carries some all-reduces in a wire format.")
       .def(py::init([](std::shared_ptr<Link> inner, std::int32_t size, std::int32_t rank,
-                       double factor, Encodings encodings, std::string roll_call) {
+                       double factor, Encodings encodings, std::string roll_call,
+                       std::shared_ptr<Link> mesh) {
              return destroyed_without_gil(std::make_shared<EncodedLink>(
                  std::move(inner),
-                 EncodedLinkOptions{size, rank, static_cast<float>(factor), std::move(roll_call)},
+                 EncodedLinkOptions{size, rank, static_cast<float>(factor), std::move(roll_call),
+                                    std::move(mesh)},
                  std::move(encodings)));
            }),
            py::arg("inner"), py::arg("size"), py::arg("rank"), py::arg("factor"),
-           py::arg("encodings"), py::arg("roll_call") = "");
+           py::arg("encodings"), py::arg("roll_call") = "", py::arg("mesh") = nullptr);
 }
 
 }  // namespace deft

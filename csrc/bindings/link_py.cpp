@@ -80,10 +80,11 @@ using Counts = std::vector<std::int64_t>;
 
 std::shared_ptr<Ticket> send(Link& link, const std::string& name, const std::string& op,
                              const at::Tensor& input, const at::Tensor& output, std::int32_t root,
-                             Counts to_ranks, Counts from_ranks) {
+                             Counts to_ranks, Counts from_ranks, std::int32_t tag) {
   Message message = message_of(name, op, input, output, root);
   message.to_ranks = std::move(to_ranks);
   message.from_ranks = std::move(from_ranks);
+  message.tag = tag;
   auto ticket = std::make_shared<Ticket>();
   const py::gil_scoped_release release;
   link.send(std::move(message), [ticket](const LinkStatus& status) { ticket->finish(status); });
@@ -163,7 +164,8 @@ void bind_link(const py::module_& module) {
       .def("wait", &Ticket::wait, py::arg("timeout_s"), py::call_guard<py::gil_scoped_release>());
   py::class_<Link, std::shared_ptr<Link>>(module, "Link", "A path that messages can take.")
       .def("send", &send, py::arg("name"), py::arg("op"), py::arg("input"), py::arg("output"),
-           py::arg("root") = 0, py::arg("to_ranks") = Counts{}, py::arg("from_ranks") = Counts{})
+           py::arg("root") = 0, py::arg("to_ranks") = Counts{}, py::arg("from_ranks") = Counts{},
+           py::arg("tag") = -1)
       .def("run", &run, py::arg("names"), py::arg("op"), py::arg("inputs"), py::arg("outputs"),
            py::arg("messages"));
 }

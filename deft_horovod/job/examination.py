@@ -28,7 +28,7 @@ def examine(config: Config) -> Checkup:
         opened = Links(reduction, config)
         opened.open(agreement, 0)
         allowance = Allowance(config.probe_s, config.deadline_s, _LARGEST_BYTES)
-        links = probe_links(agreement, opened.opened, "deft.examination", allowance)
+        links = probe_links(agreement, opened.links, "deft.examination", allowance)
         opened.close()
     carried = {name: after - before.get(name, 0) for name, after in traffic().items()}
     machine = this_machine(

@@ -10,10 +10,10 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
-#include <numeric>
 #include <thread>
 #include <utility>
 
+#include "torch/links/group_failure.h"
 #include "torch/memory/memory.h"
 #include "torch/session.h"
 
@@ -22,7 +22,6 @@ namespace deft {
 namespace {
 
 constexpr std::chrono::microseconds kPoll{50};
-constexpr int kTag = 0;  // of what goes from rank to rank: there it is matched by its order
 
 // Who only reads gets the same view: torch has no tensor of constant memory.
 at::Tensor view_of(const void* data, std::int64_t elements, const Message& message) {
@@ -63,27 +62,12 @@ void scale_by(const at::Tensor& tensor, double factor) {
   }
 }
 
-using Counts = std::vector<std::int64_t>;
-
-std::int64_t sum_of(const Counts& counts) {
-  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
-}
-
 bool is_floating(DType dtype) {
   return dtype == DType::kFloat16 || dtype == DType::kFloat32 || dtype == DType::kFloat64;
 }
 
 void finish(const c10::intrusive_ptr<c10d::Work>& work) {
   TORCH_CHECK(work->wait(), "the message was given up");
-}
-
-std::string text_of(const std::exception& error) {
-  const auto* const from_torch = dynamic_cast<const c10::Error*>(&error);
-  std::string text = from_torch == nullptr ? error.what() : from_torch->what_without_backtrace();
-  // Gloo begins with the place in its source: "[/.../pair.cc:537] Connection closed by peer".
-  const std::size_t place = text.find("] ");
-  if (text.starts_with('[') && place != std::string::npos) text.erase(0, place + 2);
-  return text;
 }
 
 }  // namespace
@@ -108,11 +92,6 @@ class C10dLink::Carrier {
   void all_reduce(const Message& message);
   void all_gather(const Message& message);
   void broadcast(const Message& message);
-  void exchange(const Message& message);
-  // Of an exchange: how many elements go to each rank, and come from each.
-  [[nodiscard]] Counts to_ranks(const Message& message) const;
-  [[nodiscard]] Counts from_ranks(const Message& message) const;
-  [[nodiscard]] std::string refusal_of_parts(const Message& message) const;
   [[nodiscard]] std::int32_t size() const {
     return static_cast<std::int32_t>(options_.ranks.size());
   }
@@ -127,7 +106,9 @@ std::string C10dLink::Carrier::refusal(const Message& message) const {
   if (message.op == Op::kReduceScatter) {
     return "has no reduce_scatter that sends less than an all_reduce; plan an all_reduce";
   }
-  if (message.op == Op::kAllToAll || !message.from_ranks.empty()) return refusal_of_parts(message);
+  if (message.op == Op::kAllToAll || !message.from_ranks.empty()) {
+    return "exchanges no parts; a mesh does";
+  }
   if (message.op == Op::kAllGather) {
     const Shard shard = shard_of(message.output_elements, rank_, size());
     if (shard.elements == message.input_elements) return {};
@@ -151,37 +132,6 @@ std::string C10dLink::Carrier::refusal(const Message& message) const {
   return {};
 }
 
-Counts C10dLink::Carrier::to_ranks(const Message& message) const {
-  const auto ranks = options_.ranks.size();
-  if (message.op == Op::kAllGather) return Counts(ranks, message.input_elements);
-  return message.to_ranks.empty() ? Counts(ranks, message.input_elements / size())
-                                  : message.to_ranks;
-}
-
-Counts C10dLink::Carrier::from_ranks(const Message& message) const {
-  const auto ranks = options_.ranks.size();
-  return message.from_ranks.empty() ? Counts(ranks, message.output_elements / size())
-                                    : message.from_ranks;
-}
-
-std::string C10dLink::Carrier::refusal_of_parts(const Message& message) const {
-  if (message.device >= 0) return "exchanges parts in host memory only; stage them";
-  const Counts to = to_ranks(message);
-  const Counts from = from_ranks(message);
-  const auto ranks = options_.ranks.size();
-  const auto mine = static_cast<std::size_t>(rank_);
-  const bool whole = message.op == Op::kAllGather || sum_of(to) == message.input_elements;
-  if (to.size() == ranks && from.size() == ranks && whole &&
-      sum_of(from) == message.output_elements && to[mine] == from[mine]) {
-    return {};
-  }
-  return "was given parts for " + std::to_string(to.size()) + " ranks and from " +
-         std::to_string(from.size()) + ", " + std::to_string(sum_of(from)) +
-         " elements for room of " + std::to_string(message.output_elements) +
-         "; expected one part for each of " + std::to_string(ranks) +
-         " ranks, which add up, and the own one of the same size in both";
-}
-
 LinkStatus C10dLink::Carrier::carry(const Message& message) {
   if (!failure_.ok()) return failure_;
   try {
@@ -193,7 +143,7 @@ LinkStatus C10dLink::Carrier::carry(const Message& message) {
     }
     run(message);
   } catch (const std::exception& error) {
-    failure_ = {Outcome::kAborted, options_.path + " failed: " + text_of(error)};
+    failure_ = {Outcome::kAborted, options_.path + " failed: " + reason_of(error)};
     group_.reset();
   }
   return failure_;
@@ -211,7 +161,6 @@ void C10dLink::Carrier::run(const Message& message) {
 }
 
 void C10dLink::Carrier::dispatch(const Message& message) {
-  if (message.op == Op::kAllToAll || !message.from_ranks.empty()) return exchange(message);
   if (message.output_elements == 0) return;
   switch (message.op) {
     case Op::kAllReduce:
@@ -221,9 +170,8 @@ void C10dLink::Carrier::dispatch(const Message& message) {
     case Op::kBroadcast:
       return broadcast(message);
     case Op::kAllToAll:
-      return exchange(message);
     case Op::kReduceScatter:
-      TORCH_CHECK(false, "a reduce_scatter was not refused");
+      TORCH_CHECK(false, "an operation was not refused");
   }
 }
 
@@ -260,36 +208,6 @@ void C10dLink::Carrier::broadcast(const Message& message) {
   const auto& ranks = options_.ranks;
   options.rootRank = std::find(ranks.begin(), ranks.end(), message.root) - ranks.begin();
   finish(group_->broadcast(output, options));
-}
-
-// From rank to rank, as Gloo's own exchanges do not always send and receive at once: there a rank
-// says that it is ready to receive only after it has begun to send, over the same connection, and
-// what it says waits until all has been sent. So here all ranks say so first.
-void C10dLink::Carrier::exchange(const Message& message) {
-  const at::Tensor input = view_of(message.input, message.input_elements, message);
-  const at::Tensor output = view_of(message.output, message.output_elements, message);
-  const Counts to = to_ranks(message);
-  const Counts from = from_ranks(message);
-  const auto part = [](const at::Tensor& whole, const Counts& counts, std::int32_t rank) {
-    return whole.narrow(0, sum_of({counts.begin(), counts.begin() + rank}),
-                        counts[static_cast<std::size_t>(rank)]);
-  };
-  const auto part_to = [&](std::int32_t rank) {
-    return message.op == Op::kAllGather ? input : part(input, to, rank);
-  };
-  std::vector<c10::intrusive_ptr<c10d::Work>> works;
-  for (std::int32_t step = 1; step < size(); ++step) {
-    const std::int32_t rank = (rank_ + size() - step) % size();
-    std::vector<at::Tensor> one = {part(output, from, rank)};
-    if (one[0].numel() > 0) works.push_back(group_->recv(one, rank, kTag));
-  }
-  for (std::int32_t step = 1; step < size(); ++step) {
-    const std::int32_t rank = (rank_ + step) % size();
-    std::vector<at::Tensor> one = {part_to(rank)};
-    if (one[0].numel() > 0) works.push_back(group_->send(one, rank, kTag));
-  }
-  copy_into(part(output, from, rank_), part_to(rank_));
-  for (const auto& work : works) finish(work);
 }
 
 C10dLink::C10dLink(c10::intrusive_ptr<c10d::Backend> group, C10dLinkOptions options)

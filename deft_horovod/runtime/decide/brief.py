@@ -52,6 +52,11 @@ class Brief:
         return self.policy.correction if asked == "auto" else asked
 
     @property
+    def encodes(self) -> bool:
+        """Whether messages may travel in wire formats."""
+        return bool(self.asked_costs.formats or self.config.plan_file)
+
+    @property
     def asked_costs(self) -> AskedCosts:
         """What has to be known of links besides what an all-reduce takes. A profile is asked for
         by people who want to compare."""

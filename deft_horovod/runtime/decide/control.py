@@ -114,7 +114,8 @@ class Control:
     # --- boundaries --------------------------------------------------------------------------
     def meet(self, agreement: Agreement, observer: Observer, number: int) -> None:
         """The ranks meet for the first time, or anew; `number`: of this optimizer."""
-        self.links.open(agreement, number, observer.members)
+        encodes = self._whole_brief.encodes
+        self.links.open(agreement, number, observer.members, encodes=encodes)
         config = self._whole_brief.config
         self._guard = self._new_guard(agreement, observer)
         if config.trace and self._tracer is None:

@@ -17,7 +17,7 @@ from deft_horovod.runtime.links.codec_probe import codec_samples
 from deft_horovod.runtime.links.message_stream import Allowance, MessageStream, names_of
 from deft_horovod.runtime.links.probe import MEASURE_SHARE, agree, measure
 from deft_horovod.runtime.ranks.agreement import Agreement
-from deft_horovod.runtime.reduce.encoded import encoded_path
+from deft_horovod.runtime.reduce.encoded import Path
 
 if TYPE_CHECKING:
     from deft_horovod import _C
@@ -31,7 +31,7 @@ _TIME_SHARE: Final = 0.5  # of what a link's exact messages may take, for each f
 
 def probe_formats(
     agreement: Agreement,
-    links: Mapping[str, _C.Link],
+    paths: Mapping[str, Path],
     prefix: str,
     allowance: Allowance,
     profiles: Sequence[LinkProfile],
@@ -50,7 +50,7 @@ def probe_formats(
             plan = _with_owners(any_plan, one, profile.cost, allowance.size)
             name = f"{prefix}.{profile.name}.{one}"
             names = _names(name, plan, allowance)
-            link = _encoded_link(links[profile.name], one, names, profile.cost, allowance)
+            link = _encoded_link(paths[profile.name], one, names, profile.cost, allowance)
             samples.append(
                 measure(agreement, MessageStream(link, name, allowance), plan, allowance)
             )
@@ -112,7 +112,7 @@ def _names(stream: str, plan: ProbePlan, allowance: Allowance) -> dict[str, int]
 
 
 def _encoded_link(
-    link: _C.Link,
+    path: Path,
     wire_format: WireFormat,
     names: Mapping[str, int],
     exact: LinkCost,
@@ -126,4 +126,4 @@ def _encoded_link(
         mine = allowance.rank if shares > 1 else 0
         elements = size_bytes // _ITEM_BYTES
         encodings[name] = native.Encoding(wire_format, elements, (), shares, mine)
-    return encoded_path(link, ranks, allowance.rank, 1.0 / ranks, encodings)
+    return path.encoded(ranks, allowance.rank, 1.0 / ranks, encodings)

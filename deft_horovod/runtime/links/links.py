@@ -13,6 +13,7 @@ from deft_horovod.config import Config
 from deft_horovod.peers import OVER_TORCH
 from deft_horovod.profile import HOROVOD_LINK, LinkCost, LinkProfile
 from deft_horovod.runtime.links.format_probe import probe_formats
+from deft_horovod.runtime.links.mesh import open_mesh, open_mesh_beside_horovod, open_torch_mesh
 from deft_horovod.runtime.links.message_stream import Allowance
 from deft_horovod.runtime.links.probe import probe_links
 from deft_horovod.runtime.links.second_link import open_second_link
@@ -20,6 +21,7 @@ from deft_horovod.runtime.links.torch_link import open_torch_link
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.ranks.reduction import Reduction
+from deft_horovod.runtime.reduce.encoded import Path
 from deft_horovod.runtime.reduce.planned import PlannedReducer, open_link, staged
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ class Links:
     """Opened when the ranks have met, by the names that plans use."""
 
     def __init__(self, reduction: Reduction, config: Config) -> None:
-        self.opened: Mapping[str, native.Link] = {}
+        self.opened: Mapping[str, Path] = {}
         # Over torch.distributed, for what no plan carries: that leaves between messages of a plan
         # at other moments on other ranks, and would disturb their order.
         self.unplanned: native.Link | None = None
@@ -51,26 +53,46 @@ class Links:
         self._probes = 0
 
     def open(
-        self, agreement: Agreement, number: int, members: Sequence[NamedParameter] = ()
+        self,
+        agreement: Agreement,
+        number: int,
+        members: Sequence[NamedParameter] = (),
+        *,
+        encodes: bool = False,
     ) -> None:
-        """Ready to carry messages; `number` is that of the optimizer, `members` what it trains."""
+        """Ready to carry messages; `number` is that of the optimizer, `members` what it trains.
+        `encodes`: some of them may travel in wire formats."""
         self._number = number
         self._probes = 0  # part of names: a rank that has just been started begins at 0
         devices = [member.tensor.device for member in members]
+        second = self._config.second_interface
         if OVER_TORCH:
-            self.opened = {HOROVOD_LINK: self._over_torch(devices, "planned")}
+            link = self._over_torch(devices, "planned")
             self.unplanned = self._over_torch(devices, "unplanned")
         else:
-            self.opened = {HOROVOD_LINK: open_link(self._reduction, devices)}
-        if self._config.second_interface:
-            second = open_second_link(
-                self._reduction, self._config.second_interface, self._config.deadline_s, agreement
-            )
-            self.opened = {**self.opened, SECOND_LINK: staged(second, devices)}
+            link = open_link(self._reduction, devices)
+        encodes = encodes and self._reduction.process_set.size() > 1
+        self.opened = {HOROVOD_LINK: Path(link, self._mesh(agreement) if encodes else None)}
+        if second:
+            way = self._reduction, second, self._config.deadline_s, agreement
+            link = staged(open_second_link(*way), devices)
+            mesh = open_mesh(*way) if encodes else None
+            self.opened = {**self.opened, SECOND_LINK: Path(link, mesh)}
+
+    def _mesh(self, agreement: Agreement) -> native.MeshLink | None:
+        deadline_s = self._config.deadline_s
+        if OVER_TORCH:
+            return open_torch_mesh(f"deft.{self._number}.mesh", deadline_s)
+        return open_mesh_beside_horovod(self._reduction, deadline_s, agreement)
 
     def _over_torch(self, devices: Sequence[torch.device], use: str) -> native.Link:
         name = f"deft.{self._number}.{use}"
         return open_torch_link(self._reduction, devices, name, self._config.deadline_s)
+
+    @property
+    def links(self) -> Mapping[str, native.Link]:
+        """For messages that travel as they are."""
+        return {name: path.link for name, path in self.opened.items()}
 
     def close(self) -> None:
         """What they were opened for is gone."""
@@ -93,7 +115,7 @@ class Links:
         )
         prefix = f"deft.{self._number}.probe.{self._probes}"
         halves_of = HOROVOD_LINK if asked.halves else None
-        profiles = probe_links(agreement, self.opened, prefix, allowance, halves_of)
+        profiles = probe_links(agreement, self.links, prefix, allowance, halves_of)
         return probe_formats(agreement, self.opened, prefix, allowance, profiles, asked.formats)
 
     def cost(self, agreement: Agreement, planned: PlannedReducer) -> LinkCost | None:

@@ -1,32 +1,18 @@
-"""The second link: a path of its own beside Horovod's, over torch.distributed's Gloo.
-
-All ranks open it together. They meet over Horovod: the deciding rank starts a store on the second
-interface and tells the others where, then all connect. Before each step goes on, every rank knows
-how it went on all of them, so that either all get a link or all raise the same error.
-"""
+"""The second link: a path of its own beside Horovod's, over torch.distributed's Gloo."""
 
 from __future__ import annotations
 
-import json
-import socket
-from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
-import psutil
-import torch.distributed
-
-from deft_horovod.errors import ConfigError, DeftError, NotSupportedError, explain
-from deft_horovod.runtime.extension import native
-from deft_horovod.runtime.links.torch_link import MESSAGE_SHARE, link_over
+from deft_horovod.runtime.links.rendezvous import STEP_SHARE, Rendezvous, Purpose
+from deft_horovod.runtime.links.torch_link import link_over
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.reduction import Reduction
 
-# Torch annotates only part of what is there.
-_DISTRIBUTED: Final[Any] = torch.distributed
-# Of the deadline. A rank that fails at once waits for the others with all of it, and the store
-# takes up to half as long again as it is told.
-_STEP_SHARE: Final = 0.25
+if TYPE_CHECKING:
+    from deft_horovod import _C as native
+
+_PURPOSE: Final = Purpose("the second link", "leave second_interface (DEFT_SECOND_INTERFACE) empty")
 
 
 def open_second_link(
@@ -37,158 +23,8 @@ def open_second_link(
     Each call makes a new one with connections of its own; dropping it closes them.
 
     Raises:
-        ConfigError: the interface cannot be used on some rank; says on which, and what there is.
-        NotSupportedError: some rank's torch has no Gloo.
-        DeftError: the ranks could not connect over the interface.
-        WaitTimeoutError: a rank did not come.
+        DeftError: as :meth:`Rendezvous.group` says.
     """
-    opening = _Opening(reduction.process_set, interface, deadline_s, agreement)
-    return link_over(opening.group(), f"the second link (Gloo on {interface})", reduction)
-
-
-class _Opening:
-    """One attempt of all ranks to connect."""
-
-    def __init__(
-        self, process_set: Any, interface: str, deadline_s: float, agreement: Agreement
-    ) -> None:
-        self._process_set = process_set
-        self._interface = interface
-        self._deadline_s = deadline_s
-        self._agreement = agreement
-        self._limit = timedelta(seconds=_STEP_SHARE * deadline_s)
-        self._store: Any = None
-        self._group: Any = None
-
-    def group(self) -> Any:
-        """A process group that nothing else refers to."""
-        try:
-            meeting = self._together(self._prepare)[0]  # the deciding rank is the lowest
-            self._together(lambda: self._connect(meeting["host"], meeting["port"]))
-            return self._group
-        finally:
-            # Connections live as long as they are referred to, an error refers to this frame.
-            self._store = self._group = None
-
-    def _prepare(self) -> dict[str, Any]:
-        if not (_DISTRIBUTED.is_available() and _DISTRIBUTED.is_gloo_available()):
-            raise NotSupportedError("this torch was built without Gloo")
-        host = address_of(self._interface)
-        if not self._agreement.deciding:
-            return {"host": host}
-        self._store = _serve(host, self._limit)
-        return {"host": host, "port": self._store.port}
-
-    def _connect(self, host: str, port: int) -> dict[str, Any]:
-        gloo = _DISTRIBUTED.ProcessGroupGloo
-        if self._store is None:
-            self._store = _DISTRIBUTED.TCPStore(
-                host, port, None, is_master=False, timeout=self._limit, wait_for_workers=False
-            )
-        options = gloo._Options()  # noqa: SLF001
-        options._devices = [gloo.create_device(interface=self._interface)]  # noqa: SLF001
-        options._threads = 1  # noqa: SLF001  (messages travel one after another)
-        options._timeout = self._limit  # noqa: SLF001
-        rank, size = self._process_set.rank(), self._process_set.size()
-        self._group = gloo(self._store, rank, size, options)
-        self._group._set_default_timeout(  # noqa: SLF001
-            timedelta(seconds=MESSAGE_SHARE * self._deadline_s)
-        )
-        return {}
-
-    def _together(self, step: Callable[[], dict[str, Any]]) -> list[dict[str, Any]]:
-        """What this step gave on every rank, or the same error on all."""
-        try:
-            mine = step()
-        except Exception as error:  # noqa: BLE001  (whatever it is, all ranks raise it)
-            reason = str(error).strip().split("\n", maxsplit=1)[0]
-            mine = {"error": type(error).__name__, "reason": reason}
-        texts = self._agreement.collect(json.dumps(mine))
-        everyone = [json.loads(text) for text in texts]
-        ranks = sorted(self._process_set.ranks)
-        failures = {r: said for r, said in zip(ranks, everyone, strict=True) if "error" in said}
-        if failures:
-            raise _error_of(failures, self._interface)
-        return everyone
-
-
-def _serve(host: str, limit: timedelta) -> Any:
-    """A store that listens on this address only, at a free port."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, 0), family=family) as listener:
-        port = listener.getsockname()[1]
-        return _DISTRIBUTED.TCPStore(
-            host,
-            port,
-            None,
-            is_master=True,
-            timeout=limit,
-            wait_for_workers=False,
-            master_listen_fd=listener.detach(),
-        )
-
-
-def address_of(interface: str) -> str:
-    """The address of an interface of this host, IPv4 where it has both.
-
-    Raises:
-        ConfigError: there is no such interface, it is down, or it has no address.
-    """
-    addresses = _addresses()
-    if interface not in addresses:
-        raise ConfigError(f"there is no such interface; there are {_listed(addresses)}")
-    if not psutil.net_if_stats()[interface].isup:
-        raise ConfigError(f"it is down; there are {_listed(addresses)}")
-    if not addresses[interface]:
-        raise ConfigError(f"it has no address; there are {_listed(addresses)}")
-    return addresses[interface][0]
-
-
-def _addresses() -> dict[str, list[str]]:
-    """The addresses that other hosts may reach, by interface."""
-    found: dict[str, list[str]] = {}
-    for name, entries in psutil.net_if_addrs().items():
-        internet = [e for e in entries if e.family in (socket.AF_INET, socket.AF_INET6)]
-        internet.sort(key=lambda entry: entry.family == socket.AF_INET6)
-        # Link-local ones mean nothing without the interface of the other host.
-        found[name] = [e.address for e in internet if not e.address.startswith("fe80:")]
-    return found
-
-
-def _listed(addresses: Mapping[str, Sequence[str]]) -> str:
-    return ", ".join(
-        f"{name} ({found[0]})" if found else f"{name} (no address)"
-        for name, found in sorted(addresses.items())
-    )
-
-
-def _error_of(failures: Mapping[int, Mapping[str, str]], interface: str) -> DeftError:
-    """The same on all ranks: of the kind of the first failure, with all of them."""
-    observed = "\n".join(f"rank {rank}: {said['reason']}" for rank, said in failures.items())
-    unset = "leave second_interface (DEFT_SECOND_INTERFACE) empty"
-    kind = next(iter(failures.values()))["error"]
-    if kind == ConfigError.__name__:
-        return ConfigError(
-            explain(
-                f"the second link cannot use the interface '{interface}'",
-                observed=observed,
-                expected="an interface of this name on every host, up and with an address",
-                action=f"name one that all hosts have, or {unset}",
-            )
-        )
-    if kind == NotSupportedError.__name__:
-        return NotSupportedError(
-            explain(
-                "the second link needs torch.distributed with Gloo",
-                observed=observed,
-                action=f"install such a torch, or {unset}",
-            )
-        )
-    return DeftError(
-        explain(
-            f"the ranks could not connect over the interface '{interface}'",
-            observed=observed,
-            expected="every host reaches every other over it",
-            action=f"look at routes and firewalls between these hosts, or {unset}",
-        )
-    )
+    place = Rendezvous(reduction.process_set, interface, _PURPOSE, agreement)
+    group = place.group(deadline_s, STEP_SHARE * deadline_s)
+    return link_over(group, f"the second link (Gloo on {interface})", reduction)

@@ -60,12 +60,16 @@ def link_over(group: Any, path: str, reduction: Reduction) -> native.C10dLink:
         prescale=reduction.prescale,
         postscale=reduction.postscale,
     )
-    atexit.register(_settle, weakref.ref(link))
+    settle_at_exit(link)
     return link
 
 
-def _settle(reference: Callable[[], native.C10dLink | None]) -> None:
-    """The link's thread must not wake up in a process that is being torn down."""
+def settle_at_exit(link: _C.C10dLink | _C.MeshLink) -> None:
+    """The link's threads must not wake up in a process that is being torn down."""
+    atexit.register(_settle, weakref.ref(link))
+
+
+def _settle(reference: Callable[[], _C.C10dLink | _C.MeshLink | None]) -> None:
     link = reference()
     if link is not None:
         link.wait_idle(_SETTLE_S)

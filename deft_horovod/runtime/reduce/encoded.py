@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import torch
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 
 
 _TAKES_RESTS: Final = ("all_reduce", "reduce_scatter")  # all values of a rank are in its message
-_SUMMED: Final = 2  # ranks between which encoded messages are sums (docs/internals/encoded-link.md)
+_SUMMED: Final = (
+    2  # ranks that sum what they encode, without a mesh (docs/internals/encoded-link.md)
+)
 
 
 def may_encode(device: torch.device) -> bool:
@@ -34,20 +37,28 @@ def may_encode(device: torch.device) -> bool:
     return device.type == "cpu"
 
 
-def encoded_path(
-    path: _C.Link,
-    size: int,
-    rank: int,
-    factor: float,
-    encodings: Mapping[str, _C.Encoding],
-    roll_call: str = "",
-) -> _C.Link:
-    """The path with an encoded link in it: around what carries host memory, which a device's
-    messages reach with `encodings` staged, whatever the path does with others."""
-    if not isinstance(path, native.StagedLink):
-        return native.EncodedLink(path, size, rank, factor, encodings, roll_call)
-    inner = native.EncodedLink(path.inner, size, rank, factor, encodings, roll_call)
-    return path.around(inner, set(encodings))
+@dataclass(frozen=True)
+class Path:
+    """How the messages of one link travel between ranks."""
+
+    link: _C.Link
+    mesh: _C.MeshLink | None = None  # for those that are encoded
+
+    def encoded(
+        self,
+        size: int,
+        rank: int,
+        factor: float,
+        encodings: Mapping[str, _C.Encoding],
+        roll_call: str = "",
+    ) -> _C.Link:
+        """The link with an encoded link in it: around what carries host memory, which a device's
+        messages reach with `encodings` staged, whatever the link does with others."""
+        link, around = self.link, native.EncodedLink
+        if not isinstance(link, native.StagedLink):
+            return around(link, size, rank, factor, encodings, roll_call, self.mesh)
+        inner = around(link.inner, size, rank, factor, encodings, roll_call, self.mesh)
+        return link.around(inner, set(encodings))
 
 
 def encodings_of(plan: Plan, rank: int, size: int) -> dict[int, _C.Encoding]:
@@ -85,7 +96,7 @@ def factor_of(reduction: Reduction) -> float:
 
 def links_of(
     plan: Plan,
-    opened: Mapping[str, _C.Link],
+    opened: Mapping[str, Path],
     prefix: str,
     reduction: Reduction,
     encodings: Mapping[int, _C.Encoding],
@@ -104,13 +115,15 @@ def links_of(
             for name in _names(f"{prefix}.t{index}", plan, in_order=link.plan_order)
         }
         path = opened[link.name]
-        if carried:
-            # Horovod gathers nothing from a rank in hvd.join(). None can join with a second link,
-            # or over torch.distributed.
-            may_miss = ranks.size() > _SUMMED and len(plan.links) == 1 and not OVER_TORCH
-            roll_call = f"{prefix}.here" if may_miss else ""
-            path = encoded_path(path, ranks.size(), ranks.rank(), factor, carried, roll_call)
-        found.append(path)
+        if not carried:
+            found.append(path.link)
+            continue
+        # Nothing but sums comes from a rank in hvd.join(). None can join with a second link, or
+        # over torch.distributed.
+        sums = ranks.size() <= _SUMMED and path.mesh is None
+        may_miss = not sums and len(plan.links) == 1 and not OVER_TORCH
+        roll_call = f"{prefix}.here" if may_miss else ""
+        found.append(path.encoded(ranks.size(), ranks.rank(), factor, carried, roll_call))
     return found
 
 

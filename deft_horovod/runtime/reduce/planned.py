@@ -25,7 +25,7 @@ from deft_horovod.runtime.measure.step_clock import StepClock
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.ranks.waits import Waiter
-from deft_horovod.runtime.reduce.encoded import encodings_of, factor_of, links_of
+from deft_horovod.runtime.reduce.encoded import Path, encodings_of, factor_of, links_of
 from deft_horovod.runtime.reduce.merging import Merging, divide
 from deft_horovod.runtime.reduce.rests import Rests
 
@@ -59,7 +59,7 @@ class Route:
     """How the messages of one optimizer travel, whatever the plan."""
 
     reduction: Reduction
-    links: Mapping[str, native.Link]  # by the names that plans use
+    paths: Mapping[str, Path]  # by the names of links that plans use
     prefix: str  # of message names
     deadline_s: float
     merging: Merging
@@ -153,7 +153,7 @@ class PlannedReducer:
         self.session = native.Session(
             native.Plan(plan.model_dump(), message_bytes(plan)),
             [member.tensor for member in members],
-            links_of(plan, route.links, route.prefix, route.reduction, encodings),
+            links_of(plan, route.paths, route.prefix, route.reduction, encodings),
             route.prefix,
             process_set.rank(),
             process_set.size(),

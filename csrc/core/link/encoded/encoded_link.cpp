@@ -20,6 +20,15 @@ std::shared_ptr<void> host_memory(std::int64_t bytes) {
           [](void* memory) { ::operator delete(memory); }};
 }
 
+// One for each name that is encoded. Whether a message takes rests along is each rank's own affair.
+std::map<std::string, std::int32_t> tags_of(const Encodings& encodings) {
+  std::map<std::string, std::int32_t> tags;
+  for (const auto& [name, encoding] : encodings) {
+    if (!encoding->always_whole()) tags.emplace(name, static_cast<std::int32_t>(tags.size()));
+  }
+  return tags;
+}
+
 // Why a message cannot be encoded, or take its rests with it; empty when it can.
 std::string refusal_of(const Message& message, const Encoding& encoding, Place place) {
   if (encoding.owners() > 1 && (encoding.owners() != place.size || encoding.rank() != place.rank)) {
@@ -47,9 +56,11 @@ class EncodedLink::Carrier : public std::enable_shared_from_this<Carrier> {
  public:
   Carrier(std::shared_ptr<Link> inner, const EncodedLinkOptions& options, Encodings encodings)
       : inner_(std::move(inner)),
-        place_{options.size, options.rank},
+        mesh_(options.mesh),
+        place_{options.size, options.rank, options.mesh != nullptr},
         factor_(options.factor),
         encodings_(std::move(encodings)),
+        tags_(tags_of(encodings_)),
         pool_(host_memory) {
     const bool all_whole = std::all_of(encodings_.begin(), encodings_.end(), [](const auto& entry) {
       return entry.second->always_whole();
@@ -122,6 +133,7 @@ class EncodedLink::Carrier : public std::enable_shared_from_this<Carrier> {
       carry_whole(std::move(message), *encoding, std::move(done));
       return;
     }
+    message.tag = tags_.at(found->first);
     const BufferPool::Buffer buffer = pool_.take(Exchange::buffer_bytes(*encoding, place_));
     const std::int32_t group = inner_->takes_any_integers() ? message.fusion_group : 0;
     Exchange exchange(*encoding, place_, buffer, group);
@@ -129,8 +141,13 @@ class EncodedLink::Carrier : public std::enable_shared_from_this<Carrier> {
         Flight{std::move(message), encoding, buffer, std::move(exchange), std::move(done)});
     encoding->encode(static_cast<const float*>(flight->message.input), flight->exchange.message());
     const bool in_two = encoding->owners() > 1;
-    hand_over(flight->exchange.first(flight->message), in_two,
-              then(flight, in_two ? &Carrier::sum_own : &Carrier::land));
+    Message first = flight->exchange.first(flight->message);
+    Completion next = then(flight, in_two ? &Carrier::sum_own : &Carrier::land);
+    if (mesh_ != nullptr) {
+      mesh_->send(std::move(first), std::move(next));
+    } else {
+      hand_over(std::move(first), in_two, std::move(next));
+    }
   }
 
   [[nodiscard]] bool takes_turns(const Message& message) const {
@@ -165,7 +182,7 @@ class EncodedLink::Carrier : public std::enable_shared_from_this<Carrier> {
   }
 
   void sum_own(const FlightPointer& flight, const LinkStatus& status) {
-    const bool turns = takes_turns(flight->message);
+    const bool turns = mesh_ == nullptr && takes_turns(flight->message);
     if (!status.ok()) {
       if (turns) turnstile_.open([] {});
       land(flight, status);
@@ -174,8 +191,8 @@ class EncodedLink::Carrier : public std::enable_shared_from_this<Carrier> {
     flight->encoding->sum_own(flight->exchange.chunks(), factor_,
                               static_cast<float*>(flight->message.output));
     auto send = [self = shared_from_this(), flight] {
-      self->inner_->send(flight->exchange.second(flight->message),
-                         self->then(flight, &Carrier::land));
+      const std::shared_ptr<Link>& link = self->mesh_ != nullptr ? self->mesh_ : self->inner_;
+      link->send(flight->exchange.second(flight->message), self->then(flight, &Carrier::land));
     };
     if (turns) {
       turnstile_.open(std::move(send));
@@ -196,9 +213,11 @@ class EncodedLink::Carrier : public std::enable_shared_from_this<Carrier> {
   }
 
   const std::shared_ptr<Link> inner_;
+  const std::shared_ptr<Link> mesh_;  // null: the inner link carries what is encoded, too
   const Place place_;
   const float factor_;
   const Encodings encodings_;
+  const std::map<std::string, std::int32_t> tags_;
   BufferPool pool_;
   std::shared_ptr<RollCall> roll_call_;  // null: all ranks take part in all steps
   Turnstile turnstile_;

@@ -25,15 +25,18 @@ struct EncodedLinkOptions {
   float factor = 1.0F;  // of the sum: 1 / size for an average
   // Of the message that asks in each step whether all ranks take part. Empty: they do.
   std::string roll_call;
+  // Carries what is encoded, and goes by tags. So the same names are encoded on all ranks. Null: the
+  // inner link does.
+  std::shared_ptr<Link> mesh;
 };
 
 class EncodedLink final : public Link {
  public:
   EncodedLink(std::shared_ptr<Link> inner, const EncodedLinkOptions& options, Encodings encodings);
 
-  // Messages without an encoding travel as they are. All reach the inner link in the order in which
-  // they were handed over. Where that order matters (in_order, matches_by_order) none comes between
-  // the two stages of a message.
+  // Messages without an encoding travel as they are. All reach the inner link, or the mesh, in the
+  // order in which they were handed over. Where that order matters on the inner link (in_order,
+  // matches_by_order) none comes between the two stages of a message.
   void send(Message message, Completion done) override;
   void begin_step(std::int64_t step) override;
   [[nodiscard]] bool matches_by_order() const override;

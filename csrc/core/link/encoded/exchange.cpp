@@ -50,7 +50,9 @@ std::byte* Exchange::message() const {
 
 std::byte* Exchange::chunks() const { return bytes_at(buffer_, bytes_); }
 
-bool Exchange::is_pair() const { return chunk_bytes_.size() == 1 && place_.size == 2; }
+bool Exchange::is_pair() const {
+  return chunk_bytes_.size() == 1 && place_.size == 2 && !place_.mesh;
+}
 
 std::byte* Exchange::of_other() const { return bytes_at(buffer_, bytes_ * (1 - place_.rank)); }
 
@@ -72,6 +74,7 @@ Message Exchange::bytes_for(const Message& message, Op op, DType dtype) const {
   travelling.input_elements = bytes_ / bytes_of(dtype);
   travelling.output = bytes_at(buffer_, 0);
   travelling.owner = buffer_.memory;
+  if (message.tag >= 0) travelling.tag = 2 * message.tag;
   return travelling;
 }
 
@@ -113,6 +116,7 @@ Message Exchange::second(const Message& message) const {
   const std::int64_t unit = bytes_of(dtype);
   Message travelling = bytes_for(message, Op::kAllGather, dtype);
   travelling.name += ".sums";
+  if (message.tag >= 0) travelling.tag = 2 * message.tag + 1;
   travelling.input = chunks();
   travelling.input_elements = chunk_bytes_[static_cast<std::size_t>(place_.rank)] / unit;
   travelling.output_elements = bytes_ / unit;

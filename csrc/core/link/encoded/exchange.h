@@ -1,9 +1,9 @@
 // How encoded bytes travel between ranks: the messages of an exchange, and where their bytes lie in
 // one buffer.
 //
-// Two ranks add up their bytes, as integers without carry beyond them, and each takes its own off
-// again: an all-reduce moves as much as an exchange of both would, and in Gloo it is the one that
-// sends and receives at once.
+// Over a mesh all is exchanged part by part. Without one, two ranks add up their bytes, as integers
+// without carry beyond them, and each takes its own off again: an all-reduce moves as much as an
+// exchange of both would, and in Gloo it is the one that sends and receives at once.
 //
 // Horovod fuses what waits side by side, and all of it arrives only with its last byte; but nothing
 // of different types. So bytes travel as integers of another type for each fusion group, as far as
@@ -28,6 +28,7 @@ namespace deft {
 struct Place {
   std::int32_t size = 1;  // ranks of the link
   std::int32_t rank = 0;
+  bool mesh = false;  // parts of buffers go from rank to rank, on a link of their own
 };
 
 class Exchange {

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import random
 from collections.abc import Sequence
 from typing import Any
+from unittest import mock
 
 import horovod.torch as stock
 import torch
 
 import deft_horovod.torch as hvd
 from deft_horovod.runtime.extension import native
+from deft_horovod.runtime.links.mesh import open_mesh, open_mesh_beside_horovod
+from deft_horovod.runtime.ranks.agreement import Agreement
 from tests.parallel.scripts import launched
 from tests.parallel.scripts.patience import wait_patiently
 from tests.parallel.scripts.reporting import cases_in, run_cases
 from tests.parallel.scripts.runtime.second_link import open_second
+from tests.parallel.scripts.two_links import reduction_of
 
 _FORMATS = ("f32", "f16", "bf16", "e4m3", "int8", "int4")
 _BLOCKS = {"e4m3": 256, "int8": 256, "int4": 64}
@@ -27,9 +33,14 @@ def _values(rank: int, elements: int, step: int = 0) -> torch.Tensor:
     return torch.randn(elements, generator=generator)
 
 
-def _over(inner: Any, encodings: dict[str, Any], ranks: Sequence[int]) -> Any:
-    size = len(ranks)
-    return native.EncodedLink(inner, size, ranks.index(stock.rank()), 1 / size, encodings)
+def _over(inner: Any, encodings: dict[str, Any], ranks: Sequence[int], mesh: Any = None) -> Any:
+    rank, size = ranks.index(stock.rank()), len(ranks)
+    return native.EncodedLink(inner, size, rank, 1 / size, encodings, mesh=mesh)
+
+
+def _mesh(**process_set: Any) -> Any:
+    reduction = reduction_of(**process_set)
+    return open_mesh(reduction, "lo", _WAIT_S, Agreement(reduction.process_set, _WAIT_S))
 
 
 def _link(encodings: dict[str, Any], ranks: Sequence[int], process_set_id: int = 0) -> Any:
@@ -69,7 +80,9 @@ class _Reference:
         return out
 
 
-def _compare(ranks: Sequence[int], label: str, inner: Any, formats: Sequence[str]) -> None:
+def _compare(
+    ranks: Sequence[int], label: str, inner: Any, formats: Sequence[str], mesh: Any = None
+) -> None:
     mine, size = ranks.index(stock.rank()), len(ranks)
     shapes = {
         f"{label}.{owners}.{codec}.{n}": (codec, n, owners)
@@ -84,10 +97,13 @@ def _compare(ranks: Sequence[int], label: str, inner: Any, formats: Sequence[str
     references = {
         name: _Reference(codec, ranks, n, owners) for name, (codec, n, owners) in shapes.items()
     }
-    link = _over(inner, encodings, ranks)
+    link = _over(inner, encodings, ranks, mesh)
     for step in range(_STEPS):
         outs = {name: _values(stock.rank(), n, step) for name, (_, n, _) in shapes.items()}
-        sent = {name: link.send(name, "all_reduce", out, out) for name, out in outs.items()}
+        names = list(shapes)
+        if mesh is not None:  # its messages meet by their tags
+            random.Random(100 * step + mine).shuffle(names)
+        sent = {name: link.send(name, "all_reduce", outs[name], outs[name]) for name in names}
         for name, reference in references.items():
             assert (reason := sent[name].wait(_WAIT_S)) == "", f"{name}: {reason}"
             assert torch.equal(outs[name], reference.average(step)), f"{name}, step {step}"
@@ -109,12 +125,35 @@ def case_process_sets(sets: Sequence[Any] = ()) -> None:
         if process_set.included():
             inner = native.HorovodLink(process_set.process_set_id, average=False)
             _compare(process_set.ranks, f"set{number}", inner, _FORMATS)
+            mesh = _mesh(process_set=process_set)
+            _compare(process_set.ranks, f"set{number}.mesh", inner, _FORMATS, mesh)
     stock.barrier()
 
 
+def case_over_a_mesh_the_same_arrives_in_whatever_order_it_was_sent() -> None:
+    inner = native.HorovodLink(average=False)
+    _compare(list(range(stock.size())), "mesh", inner, _FORMATS, _mesh())
+
+
 def case_over_the_second_link() -> None:
-    """There messages meet by their order alone, also those of two stages."""
-    _compare(list(range(stock.size())), "second", open_second(), ("f16", "int8", "int4"))
+    """There messages that travel as they are meet by their order alone."""
+    ranks, formats = list(range(stock.size())), ("f16", "int8", "int4")
+    _compare(ranks, "second", open_second(), formats, _mesh())
+
+
+def case_all_ranks_have_a_mesh_or_none() -> None:
+    reduction = reduction_of()
+    agreement = Agreement(reduction.process_set, _WAIT_S)
+
+    def opened() -> Any:
+        return open_mesh_beside_horovod(reduction, _WAIT_S, agreement)
+
+    assert isinstance(opened(), native.MeshLink), "horovodrun names the interface"
+    last = stock.rank() == stock.size() - 1
+    for interface in ("", "nope7"):
+        environ = {"HOROVOD_GLOO_IFACE": interface} if last else {}
+        with mock.patch.dict(os.environ, environ):
+            assert opened() is None, interface
 
 
 def case_nothing_is_lost_but_what_waits_in_rests() -> None:

@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 import deft_horovod.torch as hvd
 from deft_horovod.runtime.extension import native
-from deft_horovod.runtime.links import second_link
+from deft_horovod.runtime.links import rendezvous, second_link
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.reduce.planned import open_link, staged
 from tests.parallel.scripts import launched
@@ -104,28 +104,6 @@ def case_all_gather_and_broadcast_as_horovod() -> None:
                 assert link.send(name, op, values, output, root).wait(_WAIT_S) == "", name
                 outputs.append(output)
             assert torch.equal(*outputs), name
-
-
-def case_all_to_all_and_unlike_parts_as_horovod() -> None:
-    pair, me, size = (open_link(reduction_of()), open_second()), stock.rank(), stock.size()
-    for elements in _SIZES:
-        to = [me * elements + rank for rank in range(size)]
-        of = [rank * elements + me for rank in range(size)]
-        mine = _values(sum(to), torch.float32)
-        outputs = [torch.empty(sum(of)) for _ in pair]
-        for link, output in zip(pair, outputs, strict=True):
-            ticket = link.send(
-                f"exchange.{elements}", "all_to_all", mine, output, to_ranks=to, from_ranks=of
-            )
-            assert ticket.wait(_WAIT_S) == "", f"exchange.{elements}"
-        assert torch.equal(*outputs), f"exchange.{elements}"
-        counts = [elements * rank for rank in range(size)]
-        outputs = [torch.empty(sum(counts)) for _ in pair]
-        for link, output in zip(pair, outputs, strict=True):
-            part = mine[: counts[me]].clone()
-            ticket = link.send(f"parts.{elements}", "all_gather", part, output, from_ranks=counts)
-            assert ticket.wait(_WAIT_S) == "", f"parts.{elements}"
-        assert torch.equal(*outputs), f"parts.{elements}"
 
 
 def case_both_links_in_flight_at_once() -> None:
@@ -249,12 +227,12 @@ def case_an_interface_that_is_nowhere() -> None:
 
 def case_an_interface_that_one_rank_has_not() -> None:
     last = stock.size() - 1
-    real = second_link.address_of
+    real = rendezvous.address_of
 
     def addresses(interface: str) -> str:
         return real("nope7" if stock.rank() == last else interface)
 
-    with mock.patch.object(second_link, "address_of", addresses):
+    with mock.patch.object(rendezvous, "address_of", addresses):
         error = caught(open_second)
     assert error["type"] == "ConfigError", error
     assert f"observed: rank {last}: there is no such interface" in error["message"]
@@ -276,14 +254,14 @@ def case_a_rank_that_cannot_connect() -> None:
     def attempt() -> Any:
         if not failing:
             return open_second()
-        with mock.patch.object(second_link._Opening, "_connect", _Unconnectable.fail):
+        with mock.patch.object(rendezvous.Rendezvous, "_connect", _Unconnectable.fail):
             return open_second()
 
     _refusal(attempt, "rank 1: no route to host\n", "interface 'lo'")
 
 
 def case_the_deciding_rank_that_cannot_serve() -> None:
-    with mock.patch.object(second_link, "_serve", _Unconnectable.fail):
+    with mock.patch.object(rendezvous, "_serve", _Unconnectable.fail):
         attempt = caught(open_second)
     assert "rank 0: no route to host" in attempt["message"], attempt
     assert attempt["seconds"] < _DEADLINE_S

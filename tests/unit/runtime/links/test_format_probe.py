@@ -14,13 +14,13 @@ PROFILES = (
     LinkProfile(name="horovod", cost=LinkCost(alpha_us=900.0, beta_us_per_byte=0.01)),
     LinkProfile(name="second", cost=LinkCost(alpha_us=500.0, beta_us_per_byte=0.05)),
 )
-LINKS = dict.fromkeys(["horovod", "second"])
+PATHS = dict.fromkeys(["horovod", "second"])
 
 
 def test_alone_or_without_formats_nothing_is_measured():
     for size, formats in ((1, ("int8",)), (2, ())):
         allowance = Allowance(size=size)
-        found = format_probe.probe_formats(Solo(), LINKS, "unit", allowance, PROFILES, formats)
+        found = format_probe.probe_formats(Solo(), PATHS, "unit", allowance, PROFILES, formats)
         assert found == PROFILES
 
 
@@ -40,7 +40,7 @@ def test_each_link_is_measured_in_each_format(monkeypatch):
     monkeypatch.setattr(format_probe, "agree", agreed)
     monkeypatch.setattr(format_probe, "_encoded_link", lambda *of: of)
     allowance = Allowance(size=2, budget_s=2.0, largest_bytes=1 << 20)
-    found = format_probe.probe_formats(Solo(), LINKS, "unit", allowance, PROFILES, ("f16", "int8"))
+    found = format_probe.probe_formats(Solo(), PATHS, "unit", allowance, PROFILES, ("f16", "int8"))
     assert len(streams) == 4
     told = [[(one.format, one.cost.alpha_us) for one in link.formats] for link in found]
     assert told == [[("f16", 0.0), ("int8", 1.0)], [("f16", 2.0), ("int8", 3.0)]]

@@ -13,6 +13,7 @@ from deft_horovod.runtime.measure.step_clock import StepClock
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.reduce.merging import Merging
+from deft_horovod.runtime.reduce.encoded import Path
 from deft_horovod.runtime.reduce.planned import PlannedReducer, Route, open_link
 from deft_horovod.runtime.reduce.rests import Rests
 
@@ -38,9 +39,9 @@ def reducer(policy, prefix, shapes=((3,), (40, 40), (2, 2)), rests=None):
     )
     reduction = Reduction(stock.Sum, stock.Compression.none, 1.0, False, stock.global_process_set)
     plan = policies.get(policy).plan(request)
-    links = {link.name: open_link(reduction) for link in plan.links}
+    paths = {link.name: Path(open_link(reduction)) for link in plan.links}
     return PlannedReducer(
-        mine, plan, Route(reduction, links, prefix, 10.0, SUM, "none"), StepClock(), rests=rests
+        mine, plan, Route(reduction, paths, prefix, 10.0, SUM, "none"), StepClock(), rests=rests
     )
 
 

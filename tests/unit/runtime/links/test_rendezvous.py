@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from deft_horovod.errors import ConfigError, DeftError, NotSupportedError
-from deft_horovod.runtime.links.second_link import _error_of, address_of
+from deft_horovod.runtime.links.rendezvous import Purpose, _error_of, address_of
 
 V4, V6, HARDWARE = socket.AF_INET, socket.AF_INET6, socket.AF_PACKET
 HOST = {
@@ -51,7 +51,7 @@ def test_the_error_is_of_the_kind_of_the_first_failure_and_names_every_rank(kind
         1: {"error": kind.__name__, "reason": "the first"},
         3: {"error": "RuntimeError", "reason": "timed out"},
     }
-    error = _error_of(failures, "eth1")
+    error = _error_of(failures, "eth1", Purpose("the second link", "leave it empty"))
     assert type(error) is kind
     assert "observed: rank 1: the first\n            rank 3: timed out" in str(error)
-    assert "DEFT_SECOND_INTERFACE" in str(error)
+    assert "leave it empty" in str(error)
