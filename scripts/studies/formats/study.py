@@ -89,7 +89,10 @@ IMAGES: Final = Study(
     margins={"photographs": 0.02, "denoising": 0.02},
     rates={
         "photographs": {"nesterov": (0.02, 0.05, 0.1), "adamw": (0.001, 0.002, 0.004)},
-        "denoising": {"nesterov": (0.01, 0.02, 0.05), "adamw": (0.002, 0.004, 0.008)},
+        "denoising": {
+            "nesterov": (0.001, 0.002, 0.005, 0.01, 0.02, 0.05),
+            "adamw": (0.002, 0.004, 0.008),
+        },
     },
     arms=("int8",),
     factors=(1.0,),
