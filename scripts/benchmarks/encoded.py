@@ -4,7 +4,8 @@ On the emulated cluster (scripts/cluster/cluster.py) the same values travel in t
 
   fp32   as an all-reduce of Horovod
   fp16   cast, as an all-reduce of Horovod, and cast back: what Compression.fp16 does
-  else   over the encoded link (docs/internals/encoded-link.md), with error feedback
+  else   over the encoded link (docs/internals/encoded-link.md) and a mesh, with error feedback;
+         "int8, no mesh" by Horovod's exchanges
 
 one message at a time, and ratios to fp32 are taken round by round. Encoding, decoding and casting
 are part of each time. The relative error is that of the latest round's average.
@@ -17,6 +18,7 @@ The same rounds have ways to exchange the bytes of int8 alone, without encoding:
   reduce-scatter   of two ranks: each adds zeros to what the other has
   sum              of two ranks: an all-reduce modulo 256, less what this rank has
   two stages       an all-to-all of a chunk for each rank, and an all-gather of chunks
+  mesh             over a mesh: of two ranks one all-gather, of more the two stages
 """
 
 from __future__ import annotations
@@ -37,12 +39,14 @@ from scripts.cluster import cluster, jobs
 from scripts.places import ROOT
 
 FORMATS: Final[tuple[WireFormat, ...]] = ("f16", "bf16", "e4m3", "int8", "int4")
-ARMS: Final = ("fp32", "fp16", *FORMATS)
+NO_MESH: Final = "int8, no mesh"
+ARMS: Final = ("fp32", "fp16", *FORMATS, NO_MESH)
 PIECE_BYTES: Final = 512 * 1024
 PAGE: Final = ROOT / "docs" / "studies" / "benchmarks" / "encoded.md"
 _COMMAND: Final = "sudo .venv/bin/python -m scripts.benchmarks.encoded"
 _LIMIT_S: Final = 480.0  # for a job
 _WAIT_S: Final = 60.0
+_PAIR: Final = 2
 
 _HEAD: Final = """\
 # Messages in wire formats
@@ -50,7 +54,8 @@ _HEAD: Final = """\
 The time of one message and its ratio to Horovod's all-reduce in fp32: median of {rounds} rounds
 (smallest .. largest), links of {rate} Mbit/s. Formats take turns. fp16 is what Compression.fp16
 does; all others travel over the [encoded link](../../internals/encoded-link.md). Encoding, decoding
-and casting are part of each time. The error is |average - exact|^2 / |exact|^2.
+and casting are part of each time. All but "int8, no mesh" go over a mesh, and that one by Horovod's
+exchanges. The error is |average - exact|^2 / |exact|^2.
 
 The second table of each cluster has ways to exchange the bytes of int8 alone, without encoding, in
 the same rounds: `python -m scripts.benchmarks.encoded --help` says what they are.
@@ -78,7 +83,24 @@ def arrived(ticket: Any, what: str) -> None:
         raise RuntimeError(f"{what}: {reason}")
 
 
-def senders(elements: int, size: int, rank: int, values: Any) -> dict[str, Callable[[], Any]]:
+def opened_mesh() -> Any:
+    import horovod.torch as stock
+
+    from deft_horovod.runtime.links.mesh import open_mesh_beside_horovod
+    from deft_horovod.runtime.ranks.agreement import Agreement
+    from deft_horovod.runtime.ranks.reduction import Reduction
+
+    everyone = stock.global_process_set
+    reduction = Reduction(stock.Average, stock.Compression.none, 1.0, False, everyone)
+    mesh = open_mesh_beside_horovod(reduction, _WAIT_S, Agreement(everyone, _WAIT_S))
+    if mesh is None:
+        raise RuntimeError("the ranks cannot make a mesh")
+    return mesh
+
+
+def senders(
+    elements: int, size: int, rank: int, values: Any, mesh: Any
+) -> dict[str, Callable[[], Any]]:
     """Each sends the values once, and returns their average over ranks."""
     import torch
 
@@ -97,12 +119,12 @@ def senders(elements: int, size: int, rank: int, values: Any) -> dict[str, Calla
         arrived(link.send(f"fp16.{elements}", "all_reduce", half, half), "fp16")
         return out.copy_(half)
 
-    def encoded(name: WireFormat) -> Callable[[], Any]:
-        place = f"{name}.{elements}"
+    def encoded(name: WireFormat, over: Any = mesh) -> Callable[[], Any]:
+        place = f"{name}.{elements}.{over is not None}"
         shares = owners(name, elements, size, SECOND_STAGE_BYTES)
         encoding = native.Encoding(name, elements, (), shares, rank if shares > 1 else 0)
         inner = native.HorovodLink(average=False)
-        fewer = native.EncodedLink(inner, size, rank, 1 / size, {place: encoding})
+        fewer = native.EncodedLink(inner, size, rank, 1 / size, {place: encoding}, mesh=over)
 
         def send() -> Any:
             arrived(fewer.send(place, "all_reduce", values, out), name)
@@ -110,7 +132,8 @@ def senders(elements: int, size: int, rank: int, values: Any) -> dict[str, Calla
 
         return send
 
-    return {"fp32": plain, "fp16": cast, **{name: encoded(name) for name in FORMATS}}
+    each: dict[str, Callable[[], Any]] = {name: encoded(name) for name in FORMATS}
+    return {"fp32": plain, "fp16": cast, **each, NO_MESH: encoded("int8", None)}
 
 
 def exchanges(elements: int, size: int, rank: int) -> dict[str, Callable[[], None]]:
@@ -123,8 +146,6 @@ def exchanges(elements: int, size: int, rank: int) -> dict[str, Callable[[], Non
     count = (native.wire_encoded_bytes("int8", elements) + 7) // 8 * 8
     mine = torch.zeros(count, dtype=torch.uint8)
     every = torch.empty(size * count, dtype=torch.uint8)
-    chunks = [count * (r + 1) // size - count * r // size for r in range(size)]
-    received = torch.empty(size * chunks[rank], dtype=torch.uint8)
     of_other = torch.empty(count // 8, dtype=torch.int64)
 
     def gather() -> None:
@@ -158,17 +179,40 @@ def exchanges(elements: int, size: int, rank: int) -> dict[str, Callable[[], Non
         arrived(link.send(f"sum.{count}", "all_reduce", mine, other), "sum")
         other.sub_(mine)
 
-    def two_stages() -> None:
+    found = {"all-gather": gather, "pieces": pieces}
+    if size == _PAIR:
+        found |= {"all-to-all": swap, "reduce-scatter": add_zeros, "sum": add_up}
+    return found
+
+
+def stages(elements: int, size: int, rank: int, mesh: Any) -> dict[str, Callable[[], None]]:
+    """The same, where each rank adds up a part."""
+    import torch
+
+    from deft_horovod.runtime.extension import native
+
+    count = (native.wire_encoded_bytes("int8", elements) + 7) // 8 * 8
+    mine = torch.zeros(count, dtype=torch.uint8)
+    every = torch.empty(size * count, dtype=torch.uint8)
+    chunks = [count * (r + 1) // size - count * r // size for r in range(size)]
+    received = torch.empty(size * chunks[rank], dtype=torch.uint8)
+
+    def two_stages(link: Any) -> None:
         of_all = [chunks[rank]] * size
-        first = link.send(f"chunks.{count}", "all_to_all", mine, received, 0, chunks, of_all)
+        first = link.send(f"chunks.{count}", "all_to_all", mine, received, 0, chunks, of_all, 0)
         arrived(first, "all-to-all")
         own, into = received[: chunks[rank]], every[:count]
-        arrived(link.send(f"sums.{count}", "all_gather", own, into, 0, (), chunks), "all-gather")
+        second = link.send(f"sums.{count}", "all_gather", own, into, 0, (), chunks, 1)
+        arrived(second, "all-gather")
 
-    found = {"all-gather": gather, "pieces": pieces}
-    if size == 2:
-        found |= {"all-to-all": swap, "reduce-scatter": add_zeros, "sum": add_up}
-    return {**found, "two stages": two_stages}
+    def over_mesh() -> None:
+        if size > _PAIR:
+            two_stages(mesh)
+        else:
+            arrived(mesh.send("gather", "all_gather", mine, every, tag=2), "mesh")
+
+    by_horovod = native.HorovodLink(average=False)
+    return {"two stages": lambda: two_stages(by_horovod), "mesh": over_mesh}
 
 
 def worker(options: Mapping[str, Any]) -> None:
@@ -177,14 +221,15 @@ def worker(options: Mapping[str, Any]) -> None:
 
     stock.init()
     torch.set_num_threads(1)
-    size, rank, found = stock.size(), stock.rank(), []
+    size, rank, mesh, found = stock.size(), stock.rank(), opened_mesh(), []
     for megabytes in options["megabytes"]:
         elements = int(megabytes * 1e6 / 4)
         values = torch.randn(elements, generator=torch.Generator().manual_seed(rank))
         exact = stock.allreduce(values.double(), name=f"exact.{elements}")
         send: dict[str, Callable[[], Any]] = {
-            **senders(elements, size, rank, values),
+            **senders(elements, size, rank, values, mesh),
             **exchanges(elements, size, rank),
+            **stages(elements, size, rank, mesh),
         }
         names = list(send)
         times: dict[str, list[float]] = {name: [] for name in names}

@@ -40,8 +40,8 @@ struct Message {
   std::int64_t step = 0;
   // Horovod must not fuse messages of different groups. All ranks give a message the same group.
   std::int32_t fusion_group = 0;
-  // Meets those with the same tag on other ranks, on a link that goes by tags. Two messages that may
-  // be on their way at the same time have different ones. Negative: none.
+  // Meets those with the same tag on other ranks, on a link that goes by tags. Two messages that
+  // may be on their way at the same time have different ones. Negative: none.
   std::int32_t tag = -1;
   // Must not overtake those handed over before it; only where all ranks hand over the same order.
   bool in_order = false;

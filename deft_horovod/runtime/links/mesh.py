@@ -16,7 +16,7 @@ from deft_horovod.config import Config
 from deft_horovod.errors import DeftError
 from deft_horovod.peers import stock
 from deft_horovod.runtime.extension import native
-from deft_horovod.runtime.links.rendezvous import STEP_SHARE, Rendezvous, Purpose
+from deft_horovod.runtime.links.rendezvous import STEP_SHARE, Purpose, Rendezvous
 from deft_horovod.runtime.links.torch_link import MESSAGE_SHARE, settle_at_exit
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.reduction import Reduction

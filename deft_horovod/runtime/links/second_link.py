@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from deft_horovod.runtime.links.rendezvous import STEP_SHARE, Rendezvous, Purpose
+from deft_horovod.runtime.links.rendezvous import STEP_SHARE, Purpose, Rendezvous
 from deft_horovod.runtime.links.torch_link import link_over
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.reduction import Reduction

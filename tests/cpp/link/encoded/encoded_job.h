@@ -18,9 +18,12 @@ inline const std::vector<ValueRange> kRaw = {{0, 4}, {500, 3}};
 
 // The links of all ranks, and an encoding of each rank by the name of the message.
 struct Job {
-  Job(std::size_t ranks, const std::vector<std::string>& names, bool owners, bool by_order = false,
-      std::size_t elements = kElements, const std::vector<ValueRange>& raw = kRaw)
-      : meeting(std::make_shared<Meeting>(ranks, by_order)) {
+  // By tags: over a mesh.
+  Job(std::size_t ranks, const std::vector<std::string>& names, bool owners,
+      MeetsBy by = MeetsBy::kName, std::size_t elements = kElements,
+      const std::vector<ValueRange>& raw = kRaw)
+      : meeting(std::make_shared<Meeting>(ranks, by == MeetsBy::kTag ? MeetsBy::kName : by)) {
+    if (by == MeetsBy::kTag) mesh = std::make_shared<Meeting>(ranks, by);
     const auto size = static_cast<std::int32_t>(ranks);
     for (std::int32_t rank = 0; rank < size; ++rank) {
       Encodings of_rank;
@@ -30,12 +33,18 @@ struct Job {
                                        raw, owners ? size : 1, owners ? rank : 0);
       }
       encodings.push_back(of_rank);
+      const auto place = static_cast<std::size_t>(rank);
+      std::shared_ptr<Link> of_mesh;
+      if (mesh != nullptr) of_mesh = std::make_shared<MeetingLink>(mesh, place);
       links.push_back(std::make_shared<EncodedLink>(
-          std::make_shared<MeetingLink>(meeting, static_cast<std::size_t>(rank)),
-          EncodedLinkOptions{size, rank, 1.0F / static_cast<float>(size), {}}, of_rank));
+          std::make_shared<MeetingLink>(meeting, place),
+          EncodedLinkOptions{size, rank, 1.0F / static_cast<float>(size), {}, of_mesh}, of_rank));
     }
   }
-  ~Job() { meeting->end(); }
+  ~Job() {
+    meeting->end();
+    if (mesh != nullptr) mesh->end();
+  }
 
   // Of all ranks; the values become what arrives.
   std::vector<LinkStatus> reduce(std::vector<Floats>& values, const std::string& name,
@@ -52,6 +61,7 @@ struct Job {
   }
 
   std::shared_ptr<Meeting> meeting;
+  std::shared_ptr<Meeting> mesh;  // null: there is none
   std::vector<Encodings> encodings;
   std::vector<std::shared_ptr<EncodedLink>> links;
 };

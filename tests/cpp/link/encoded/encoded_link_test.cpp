@@ -18,6 +18,7 @@ using testing_support::Floats;
 using testing_support::HostCopier;
 using testing_support::Meeting;
 using testing_support::MeetingLink;
+using testing_support::MeetsBy;
 using testing_support::message_on;
 using testing_support::random_values;
 using testing_support::sent;
@@ -25,6 +26,7 @@ using testing_support::wait_for;
 
 using testing_support::Job;
 using testing_support::kElements;
+using testing_support::kRaw;
 using testing_support::left_in;
 using testing_support::values_of;
 
@@ -36,7 +38,7 @@ class ExchangeTest : public testing::TestWithParam<std::tuple<std::size_t, bool>
 
 TEST_P(ExchangeTest, AllRanksGetTheSameBitsNearTheAverage) {
   for (const std::size_t elements : {1UL, 3UL, 255UL, 600UL, 4099UL}) {
-    Job job(ranks_, {"m"}, owners_, false, elements, {});
+    Job job(ranks_, {"m"}, owners_, MeetsBy::kName, elements, {});
     std::vector<Floats> values = values_of(ranks_, 1, elements);
     std::vector<double> mean(elements);
     for (const Floats& of_rank : values) {
@@ -54,6 +56,51 @@ TEST_P(ExchangeTest, AllRanksGetTheSameBitsNearTheAverage) {
     EXPECT_LT(error / whole, 1e-3) << elements;
     for (const Floats& of_rank : values) EXPECT_EQ(values[0], of_rank) << elements;
   }
+}
+
+TEST_P(ExchangeTest, OverAMeshTheSameBitsArriveInWhateverOrderRanksSend) {
+  const std::vector<std::string> names = {"a", "b", "c"};
+  Job plain(ranks_, names, owners_);
+  Job meshed(ranks_, names, owners_, MeetsBy::kTag);
+  for (unsigned step = 0; step < 5; ++step) {
+    std::map<std::string, std::vector<Floats>> values;
+    std::vector<std::future<LinkStatus>> answers;
+    for (const std::string& name : names) values[name] = values_of(ranks_, step);
+    for (std::size_t rank = 0; rank < ranks_; ++rank) {
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        const std::string& name = names[(i + rank) % names.size()];
+        answers.push_back(sent(*meshed.links[rank], message_on(values[name][rank], name)));
+      }
+    }
+    for (auto& answer : answers) ASSERT_TRUE(wait_for(answer).ok());
+    for (const std::string& name : names) {
+      std::vector<Floats> expected = values_of(ranks_, step);
+      for (const LinkStatus& status : plain.reduce(expected, name)) ASSERT_TRUE(status.ok());
+      EXPECT_EQ(values[name], expected) << name << ", step " << step;
+    }
+  }
+  for (const auto& of_rank : meshed.meeting->order) EXPECT_TRUE(of_rank.empty());
+}
+
+// Rests are each rank's own, so some have encodings that others have not.
+TEST_P(ExchangeTest, WhatIsAlwaysWholeHasNoTag) {
+  Job job(ranks_, {"m"}, owners_, MeetsBy::kTag);
+  const auto size = static_cast<std::int32_t>(ranks_);
+  const auto whole = Encoding::whole(static_cast<std::int64_t>(kElements), kRaw);
+  std::fill(whole->rest().begin(), whole->rest().end(), static_cast<float>(ranks_));
+  Encodings with_rests = job.encodings[0];
+  with_rests["a"] = whole;
+  job.links[0] = std::make_shared<EncodedLink>(
+      std::make_shared<MeetingLink>(job.meeting, 0),
+      EncodedLinkOptions{
+          size, 0, 1.0F / static_cast<float>(size), {}, std::make_shared<MeetingLink>(job.mesh, 0)},
+      with_rests);
+  std::vector<Floats> values = values_of(ranks_, 1);
+  for (const LinkStatus& status : job.reduce(values, "m")) ASSERT_TRUE(status.ok());
+  for (const Floats& of_rank : values) EXPECT_EQ(of_rank, values[0]);
+  values.assign(ranks_, Floats(kElements, 5.0F));
+  for (const LinkStatus& status : job.reduce(values, "a")) ASSERT_TRUE(status.ok());
+  EXPECT_EQ(values[0][10], 6.0F);
 }
 
 TEST_P(ExchangeTest, MessagesOfADeviceAreEncodedInHostMemory) {
@@ -82,7 +129,7 @@ TEST_P(ExchangeTest, MessagesOfADeviceAreEncodedInHostMemory) {
 TEST_P(ExchangeTest, MessagesOfOtherGroupsAreOfOtherTypesAndArriveAsTheSameBits) {
   const std::vector<std::string> names = {"0", "1", "2", "3"};
   for (const std::size_t elements : {1UL, 257UL, 4099UL}) {
-    Job job(ranks_, names, owners_, false, elements, {});
+    Job job(ranks_, names, owners_, MeetsBy::kName, elements, {});
     std::vector<Floats> first = values_of(ranks_, 1, elements);
     for (const LinkStatus& status : job.reduce(first, names[0])) ASSERT_TRUE(status.ok());
     for (std::int32_t group = 1; group < 4; ++group) {
@@ -135,8 +182,8 @@ TEST_P(ExchangeTest, NothingIsLostButWhatWaitsInRests) {
 }
 
 TEST_P(ExchangeTest, AfterAWholeMessageNothingIsLeft) {
-  for (const bool by_order : {false, true}) {
-    Job job(ranks_, {"m"}, owners_, by_order);
+  for (const MeetsBy by : {MeetsBy::kName, MeetsBy::kOrder, MeetsBy::kTag}) {
+    Job job(ranks_, {"m"}, owners_, by);
     std::vector<double> produced(kElements);  // and not arrived: on average
     for (unsigned step = 0; step < 22; ++step) {
       std::vector<Floats> values = values_of(ranks_, step);
@@ -159,7 +206,7 @@ TEST_P(ExchangeTest, AfterAWholeMessageNothingIsLeft) {
 
 TEST_P(ExchangeTest, AWholeMessageKeepsItsPlaceInTheOrder) {
   const std::vector<std::string> names = {"a", "b", "c"};
-  Job job(ranks_, names, owners_, true);
+  Job job(ranks_, names, owners_, MeetsBy::kOrder);
   for (const Encodings& of_rank : job.encodings) of_rank.at("b")->set_whole_next(true);
   std::vector<std::vector<Floats>> values;
   for (unsigned i = 0; i < 9; ++i) values.push_back(values_of(ranks_, i));
@@ -179,14 +226,14 @@ TEST_P(ExchangeTest, AWholeMessageKeepsItsPlaceInTheOrder) {
 TEST_P(ExchangeTest, OnlyRanksWithRestsNeedAnEncodingThatIsAlwaysWhole) {
   for (const Op op : {Op::kAllReduce, Op::kReduceScatter}) {
     const std::size_t elements = 10 * ranks_;
-    const auto meeting = std::make_shared<Meeting>(ranks_, false);
+    const auto meeting = std::make_shared<Meeting>(ranks_, MeetsBy::kName);
     const auto encoding = Encoding::whole(static_cast<std::int64_t>(elements), {{0, 4}});
     for (float& rest : encoding->rest()) rest = static_cast<float>(ranks_);
     std::vector<std::shared_ptr<Link>> links;
     for (std::size_t rank = 0; rank < ranks_; ++rank) {
       links.push_back(std::make_shared<MeetingLink>(meeting, rank));
     }
-    const EncodedLinkOptions options{static_cast<std::int32_t>(ranks_), 0, 1.0F, {}};
+    const EncodedLinkOptions options{static_cast<std::int32_t>(ranks_), 0, 1.0F, {}, {}};
     links[0] = std::make_shared<EncodedLink>(links[0], options, Encodings{{"m", encoding}});
     for (const float extra : {1.0F, 0.0F, 0.0F}) {
       std::vector<Floats> values(ranks_, Floats(elements, 5.0F));
@@ -239,7 +286,7 @@ TEST_P(ExchangeTest, WhatIsNotFiniteArrivesEverywhere) {
 
 TEST_P(ExchangeTest, WhereMessagesMeetByTheirOrderAllRanksHandThemOverInOne) {
   const std::vector<std::string> encoded = {"a", "b", "c", "d"};
-  Job job(ranks_, encoded, owners_, true);
+  Job job(ranks_, encoded, owners_, MeetsBy::kOrder);
   const std::vector<std::string> names = {"a", "plain", "b", "c", "other", "d"};
   std::map<std::string, std::vector<Floats>> values;
   std::vector<std::future<LinkStatus>> answers;
@@ -264,7 +311,7 @@ TEST_P(ExchangeTest, MessagesInOrderDoNotWaitForEachOther) {
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
     auto inner = std::make_shared<OrderedLink>(std::make_shared<MeetingLink>(job.meeting, rank));
     const EncodedLinkOptions options{
-        static_cast<std::int32_t>(ranks_), static_cast<std::int32_t>(rank), 1.0F, {}};
+        static_cast<std::int32_t>(ranks_), static_cast<std::int32_t>(rank), 1.0F, {}, {}};
     links.push_back(std::make_shared<EncodedLink>(inner, options, job.encodings[rank]));
   }
   std::vector<std::vector<Floats>> values;
@@ -286,9 +333,10 @@ TEST_P(ExchangeTest, MessagesInOrderDoNotWaitForEachOther) {
 TEST_P(ExchangeTest, AFailureOfEitherStageIsPassedOn) {
   for (const std::string failing : {"m", "m.sums"}) {
     if (failing == "m.sums" && !owners_) continue;
-    for (const bool by_order : {false, true}) {
-      Job job(ranks_, {"m"}, owners_, by_order);
-      job.meeting->failures[failing] = {Outcome::kAborted, "a peer died"};
+    for (const MeetsBy by : {MeetsBy::kName, MeetsBy::kOrder, MeetsBy::kTag}) {
+      Job job(ranks_, {"m"}, owners_, by);
+      Meeting& meeting = by == MeetsBy::kTag ? *job.mesh : *job.meeting;
+      meeting.failures[failing] = {Outcome::kAborted, "a peer died"};
       std::vector<Floats> values = values_of(ranks_, 1);
       for (const LinkStatus& status : job.reduce(values, "m")) {
         EXPECT_EQ(status.reason, "a peer died");
@@ -335,7 +383,7 @@ class DirectLink : public Link {
 TEST(EncodedLink, OnceAllIsDeliveredNoThreadStandsBetween) {
   const auto inner = std::make_shared<DirectLink>();
   const auto encoding = Encoding::whole(10, {});
-  EncodedLink link(inner, {1, 0, 1.0F, {}}, {{"m", encoding}});
+  EncodedLink link(inner, {1, 0, 1.0F, {}, {}}, {{"m", encoding}});
   Floats values(10);
   bool direct = false;
   for (int i = 0; i < 1000 && !direct; ++i) {
@@ -363,7 +411,7 @@ TEST(EncodedLink, WhatDoesNotFitItsEncodingIsRefused) {
 
 TEST(EncodedLink, AnEncodingOfOtherRanksIsRefused) {
   Job job(3, {"int8"}, true);
-  const EncodedLinkOptions options{4, 0, 1.0F, {}};
+  const EncodedLinkOptions options{4, 0, 1.0F, {}, {}};
   EncodedLink four(std::make_shared<MeetingLink>(job.meeting, 0), options, job.encodings[0]);
   Floats values(kElements);
   auto answer = sent(four, message_on(values, "int8"));

@@ -1,4 +1,4 @@
-// Ranks in one process: links whose messages meet by name, or by their order alone.
+// Ranks in one process: links whose messages meet by name, by their order alone, or by tags.
 #pragma once
 
 #include <chrono>
@@ -51,20 +51,21 @@ inline LinkStatus wait_for(std::future<LinkStatus>& future) {
   return future.get();
 }
 
+enum class MeetsBy { kName, kOrder, kTag };
+
 // Where the ranks' messages meet. The last one to come delivers to all.
 class Meeting {
  public:
-  Meeting(std::size_t ranks, bool by_order) : order(ranks), ranks_(ranks), by_order_(by_order) {}
+  Meeting(std::size_t ranks, MeetsBy by) : order(ranks), ranks_(ranks), by_(by) {}
 
-  [[nodiscard]] bool by_order() const { return by_order_; }
+  [[nodiscard]] bool by_order() const { return by_ == MeetsBy::kOrder; }
 
   void come(std::size_t rank, Message message, Completion done) {
     std::vector<Came> all;
     LinkStatus status;
     {
       const std::lock_guard lock(mutex_);
-      const std::string place =
-          by_order_ ? std::to_string(order[rank].size()) : std::string(message.name);
+      const std::string place = place_of(rank, message);
       order[rank].push_back(message.name);
       auto& came = here_[place];
       came.resize(ranks_);
@@ -100,6 +101,17 @@ class Meeting {
     Message message;
     Completion done;
   };
+
+  [[nodiscard]] std::string place_of(std::size_t rank, const Message& message) const {
+    switch (by_) {
+      case MeetsBy::kOrder:
+        return std::to_string(order[rank].size());
+      case MeetsBy::kTag:
+        return std::to_string(message.tag);
+      default:
+        return message.name;
+    }
+  }
 
   static std::size_t bytes(const Message& message, std::int64_t elements) {
     return static_cast<std::size_t>(elements * bytes_of(message.dtype));
@@ -170,7 +182,7 @@ class Meeting {
   }
 
   const std::size_t ranks_;
-  const bool by_order_;
+  const MeetsBy by_;
   std::mutex mutex_;
   std::map<std::string, std::vector<Came>> here_;
   std::map<std::string, std::size_t> count_;
@@ -183,7 +195,7 @@ class MeetingLink : public Link {
       : meeting_(std::move(meeting)), rank_(rank), random_(static_cast<unsigned>(rank)) {}
 
   void send(Message message, Completion done) override {
-    const std::chrono::microseconds lasts(random_() % 200);
+    const std::chrono::microseconds lasts(drawn());
     worker_.post([meeting = meeting_, rank = rank_, lasts, message = std::move(message),
                   done = std::move(done)] {
       std::this_thread::sleep_for(lasts);
@@ -194,8 +206,14 @@ class MeetingLink : public Link {
   [[nodiscard]] bool takes_any_integers() const override { return true; }
 
  private:
+  std::mt19937::result_type drawn() {
+    const std::lock_guard lock(mutex_);
+    return random_() % 200;
+  }
+
   const std::shared_ptr<Meeting> meeting_;
   const std::size_t rank_;
+  std::mutex mutex_;
   std::mt19937 random_;
   SerialWorker worker_;
 };

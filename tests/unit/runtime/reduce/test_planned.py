@@ -12,8 +12,8 @@ from deft_horovod.profile import Profile
 from deft_horovod.runtime.measure.step_clock import StepClock
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.ranks.reduction import Reduction
-from deft_horovod.runtime.reduce.merging import Merging
 from deft_horovod.runtime.reduce.encoded import Path
+from deft_horovod.runtime.reduce.merging import Merging
 from deft_horovod.runtime.reduce.planned import PlannedReducer, Route, open_link
 from deft_horovod.runtime.reduce.rests import Rests
 

@@ -34,7 +34,7 @@ def test_each_arm_has_a_row_with_its_ratio_to_fp32() -> None:
 
 def test_what_has_no_error_is_an_exchange_of_bytes() -> None:
     rows = table(2, slowest([of_rank(10.0)]))
-    assert rows[-1].startswith("| 4 | all-gather | 1280.5 (")
+    assert rows[-1].startswith("| 4 | all-gather | 2560.5 (")
     assert len(rows) == 3 + len(ARMS) + 1 + 3
 
 
