@@ -189,6 +189,7 @@ class EncodedLink(Link):
         encodings: Mapping[str, Encoding],
         roll_call: str = "",
         mesh: Link | None = None,  # carries what is encoded
+        exact: Mapping[str, Encoding] = ...,  # as float32: what it carries as it is
     ) -> None: ...
 
 class C10dLink(Link):

@@ -86,8 +86,8 @@ class Config(BaseModel):
         None,
         description="What may be done to gradients so that they arrive in time. exact: nothing, "
         "the bits of Horovod; equal: 16 and 8 bits, with what rounding leaves sent later; fast: "
-        "also 4 bits, or late. Unset: equal for auto with torch's Adam, AdamW and Muon; else all "
-        "bits.",
+        "also 4 bits, or late. Unset: equal for auto with torch's SGD with momentum, Adam, AdamW "
+        "and Muon; else all bits.",
     )
     exact: str = Field(
         "",

@@ -64,15 +64,16 @@ void bind_encoded(const py::module_& module) {
       module, "EncodedLink", "A link that carries some all-reduces in a wire format.")
       .def(py::init([](std::shared_ptr<Link> inner, std::int32_t size, std::int32_t rank,
                        double factor, Encodings encodings, std::string roll_call,
-                       std::shared_ptr<Link> mesh) {
+                       std::shared_ptr<Link> mesh, Encodings exact) {
              return destroyed_without_gil(std::make_shared<EncodedLink>(
                  std::move(inner),
                  EncodedLinkOptions{size, rank, static_cast<float>(factor), std::move(roll_call),
-                                    std::move(mesh)},
+                                    std::move(mesh), std::move(exact)},
                  std::move(encodings)));
            }),
            py::arg("inner"), py::arg("size"), py::arg("rank"), py::arg("factor"),
-           py::arg("encodings"), py::arg("roll_call") = "", py::arg("mesh") = nullptr);
+           py::arg("encodings"), py::arg("roll_call") = "", py::arg("mesh") = nullptr,
+           py::arg("exact") = Encodings{});
 }
 
 }  // namespace deft

@@ -3,13 +3,16 @@ as training has shown that it costs nothing (docs/studies/formats/classes.md). O
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from deft_horovod.config import Config
 
 # Classes of torch itself: of others, and of what is derived from these, nothing is known.
+_SGD: Final = "torch.optim.sgd.SGD"  # without momentum it was not tested
 _EQUAL: Final = frozenset(
     {
+        _SGD,
         "torch.optim.adam.Adam",
         "torch.optim.adamw.AdamW",
         "torch.optim.Muon",
@@ -18,11 +21,15 @@ _EQUAL: Final = frozenset(
 )
 
 
-def with_unasked_accuracy(config: Config, optimizer: type) -> Config:
-    """Options as they are meant for an optimizer of this class. Whoever has asked for anything that
-    bears on accuracy is taken at their word."""
+def with_unasked_accuracy(
+    config: Config, optimizer: type, groups: Iterable[Mapping[str, object]]
+) -> Config:
+    """Options as they are meant for an optimizer of this class with these groups of parameters.
+    Whoever has asked for anything that bears on accuracy is taken at their word."""
     asked = _asked(config, config.accuracy, config.max_delay, config.max_merge)
-    if asked or f"{optimizer.__module__}.{optimizer.__qualname__}" not in _EQUAL:
+    name = f"{optimizer.__module__}.{optimizer.__qualname__}"
+    tested = name in _EQUAL and (name != _SGD or all(group["momentum"] for group in groups))
+    if asked or not tested:
         return config
     return config.model_copy(update={"accuracy": "equal"})
 

@@ -41,7 +41,7 @@ def first_brief(
         return Brief(policies.get("stock"), settings, reduction, groups, purpose)
     plain = reduction.compression is stock.Compression.none
     if plain and _rounds_unasked(optimizer):  # nothing else is rounded, nor has to be watched
-        settings = with_unasked_accuracy(settings, type(optimizer))
+        settings = with_unasked_accuracy(settings, type(optimizer), optimizer.param_groups)
     name = settings.policy
     if name == "auto" and groups.given:
         name = "bucket"

@@ -21,7 +21,7 @@ from deft_horovod.runtime.links.torch_link import open_torch_link
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.ranks.reduction import Reduction
-from deft_horovod.runtime.reduce.encoded import Path
+from deft_horovod.runtime.reduce.encoded import PAIR, Path
 from deft_horovod.runtime.reduce.planned import PlannedReducer, open_link, staged
 
 if TYPE_CHECKING:
@@ -71,12 +71,12 @@ class Links:
             self.unplanned = self._over_torch(devices, "unplanned")
         else:
             link = open_link(self._reduction, devices)
-        encodes = encodes and self._reduction.process_set.size() > 1
-        self.opened = {HOROVOD_LINK: Path(link, self._mesh(agreement) if encodes else None)}
+        meshed = encodes and self._reduction.process_set.size() > PAIR
+        self.opened = {HOROVOD_LINK: Path(link, self._mesh(agreement) if meshed else None)}
         if second:
             way = self._reduction, second, self._config.deadline_s, agreement
             link = staged(open_second_link(*way), devices)
-            mesh = open_mesh(*way) if encodes else None
+            mesh = open_mesh(*way) if meshed else None
             self.opened = {**self.opened, SECOND_LINK: Path(link, mesh)}
 
     def _mesh(self, agreement: Agreement) -> native.MeshLink | None:

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
 
 _TAKES_RESTS: Final = ("all_reduce", "reduce_scatter")  # all values of a rank are in its message
-_SUMMED: Final = (
-    2  # ranks that sum what they encode, without a mesh (docs/internals/encoded-link.md)
-)
+_NONE: Final[Mapping[str, _C.Encoding]] = {}
+PAIR: Final = 2  # ranks, which sum what they encode (docs/internals/encoded-link.md)
 
 
 def may_encode(device: torch.device) -> bool:
@@ -42,7 +41,7 @@ class Path:
     """How the messages of one link travel between ranks."""
 
     link: _C.Link
-    mesh: _C.MeshLink | None = None  # for those that are encoded
+    mesh: _C.MeshLink | None = None  # for plans that encode
 
     def encoded(
         self,
@@ -51,14 +50,19 @@ class Path:
         factor: float,
         encodings: Mapping[str, _C.Encoding],
         roll_call: str = "",
+        exact: Mapping[str, _C.Encoding] = _NONE,
     ) -> _C.Link:
         """The link with an encoded link in it: around what carries host memory, which a device's
-        messages reach with `encodings` staged, whatever the link does with others."""
-        link, around = self.link, native.EncodedLink
-        if not isinstance(link, native.StagedLink):
-            return around(link, size, rank, factor, encodings, roll_call, self.mesh)
-        inner = around(link.inner, size, rank, factor, encodings, roll_call, self.mesh)
-        return link.around(inner, set(encodings))
+        messages reach with `encodings` staged, whatever the link does with others. `exact`: as
+        float32, of those that go over the mesh as they are."""
+
+        def around(inner: _C.Link) -> _C.EncodedLink:
+            way = self.mesh, exact
+            return native.EncodedLink(inner, size, rank, factor, encodings, roll_call, *way)
+
+        if isinstance(self.link, native.StagedLink):
+            return self.link.around(around(self.link.inner), set(encodings))
+        return around(self.link)
 
 
 def encodings_of(plan: Plan, rank: int, size: int) -> dict[int, _C.Encoding]:
@@ -120,11 +124,31 @@ def links_of(
             continue
         # Nothing but sums comes from a rank in hvd.join(). None can join with a second link, or
         # over torch.distributed.
-        sums = ranks.size() <= _SUMMED and path.mesh is None
-        may_miss = not sums and len(plan.links) == 1 and not OVER_TORCH
+        may_miss = ranks.size() > PAIR and len(plan.links) == 1 and not OVER_TORCH
         roll_call = f"{prefix}.here" if may_miss else ""
-        found.append(path.encoded(ranks.size(), ranks.rank(), factor, carried, roll_call))
+        exact = _exact_on(plan, number, prefix, reduction) if path.mesh is not None else _NONE
+        found.append(path.encoded(ranks.size(), ranks.rank(), factor, carried, roll_call, exact))
     return found
+
+
+def _exact_on(plan: Plan, link: int, prefix: str, reduction: Reduction) -> dict[str, _C.Encoding]:
+    """As float32, of the messages of a link that travel over its mesh as they are: all, where any
+    is encoded. On another path they would wait behind what is encoded, and it behind them."""
+    size, rank = reduction.process_set.size(), reduction.process_set.rank()
+    found: dict[str, _C.Encoding] = {}
+    encodes = False
+    for index, task in enumerate(plan.tasks):
+        bucket = plan.buckets[plan.generations[task.generation].bucket]
+        if task.link != link or task.op != "all_reduce":
+            continue
+        encodes = encodes or bucket.format != EXACT
+        if bucket.format == EXACT and plan.arenas[bucket.arena].wire == "float32":
+            elements = bucket.end - bucket.begin
+            shares = owners(EXACT, elements, size, plan.second_stage_bytes)
+            mine = rank if shares > 1 else 0
+            for name in _names(f"{prefix}.t{index}", plan, in_order=plan.links[link].plan_order):
+                found[name] = native.Encoding(EXACT, elements, (), shares, mine)
+    return found if encodes else {}
 
 
 def _names(name: str, plan: Plan, *, in_order: bool) -> list[str]:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -20,11 +21,16 @@ std::shared_ptr<void> host_memory(std::int64_t bytes) {
           [](void* memory) { ::operator delete(memory); }};
 }
 
-// One for each name that is encoded. Whether a message takes rests along is each rank's own affair.
-std::map<std::string, std::int32_t> tags_of(const Encodings& encodings) {
-  std::map<std::string, std::int32_t> tags;
+// One for each message of a mesh. Whether it takes rests along is each rank's own affair.
+std::map<std::string, std::int32_t> tags_of(const Encodings& encodings, const Encodings& exact) {
+  std::set<std::string> names;
   for (const auto& [name, encoding] : encodings) {
-    if (!encoding->always_whole()) tags.emplace(name, static_cast<std::int32_t>(tags.size()));
+    if (!encoding->always_whole()) names.insert(name);
+  }
+  for (const auto& [name, encoding] : exact) names.insert(name);
+  std::map<std::string, std::int32_t> tags;
+  for (const std::string& name : names) {
+    tags.emplace(name, static_cast<std::int32_t>(tags.size()));
   }
   return tags;
 }
@@ -60,7 +66,8 @@ class EncodedLink::Carrier : public std::enable_shared_from_this<Carrier> {
         place_{options.size, options.rank, options.mesh != nullptr},
         factor_(options.factor),
         encodings_(std::move(encodings)),
-        tags_(tags_of(encodings_)),
+        exact_(options.exact),
+        tags_(tags_of(encodings_, exact_)),
         pool_(host_memory) {
     const bool all_whole = std::all_of(encodings_.begin(), encodings_.end(), [](const auto& entry) {
       return entry.second->always_whole();
@@ -118,22 +125,29 @@ class EncodedLink::Carrier : public std::enable_shared_from_this<Carrier> {
   }
 
   void carry(Message message, bool everyone, Completion done) {
-    const auto found = encodings_.find(message.name);
-    if (found == encodings_.end()) {
+    if (const auto found = encodings_.find(message.name); found != encodings_.end()) {
+      const std::shared_ptr<Encoding>& encoding = found->second;
+      const std::string refusal = refusal_of(message, *encoding, place_);
+      if (!refusal.empty()) {
+        done({Outcome::kInvalid, refusal});
+        return;
+      }
+      if (const bool whole = encoding->take_whole(); !whole && everyone) {
+        exchange(std::move(message), encoding, std::move(done));
+        return;
+      }
+      done = with_rests(message, *encoding, std::move(done));
+    }
+    const auto exact = exact_.find(message.name);
+    if (everyone && exact != exact_.end() && message.device < 0) {
+      exchange(std::move(message), exact->second, std::move(done));
+    } else {
       hand_over(std::move(message), false, std::move(done));
-      return;
     }
-    const std::shared_ptr<Encoding>& encoding = found->second;
-    const std::string refusal = refusal_of(message, *encoding, place_);
-    if (!refusal.empty()) {
-      done({Outcome::kInvalid, refusal});
-      return;
-    }
-    if (const bool whole = encoding->take_whole(); whole || !everyone) {
-      carry_whole(std::move(message), *encoding, std::move(done));
-      return;
-    }
-    message.tag = tags_.at(found->first);
+  }
+
+  void exchange(Message message, const std::shared_ptr<Encoding>& encoding, Completion done) {
+    message.tag = tags_.at(message.name);
     const BufferPool::Buffer buffer = pool_.take(Exchange::buffer_bytes(*encoding, place_));
     const std::int32_t group = inner_->takes_any_integers() ? message.fusion_group : 0;
     Exchange exchange(*encoding, place_, buffer, group);
@@ -154,14 +168,13 @@ class EncodedLink::Carrier : public std::enable_shared_from_this<Carrier> {
     return message.in_order || matches_by_order();
   }
 
-  void carry_whole(Message message, Encoding& encoding, Completion done) {
-    if (!encoding.spent()) {
-      const auto values = std::make_shared<const std::vector<float>>(
-          encoding.with_rests(static_cast<const float*>(message.input), factor_));
-      message.input = values->data();
-      done = [values, done = std::move(done)](const LinkStatus& status) { done(status); };
-    }
-    hand_over(std::move(message), false, std::move(done));
+  // The message brings what is left, which lives until it has arrived.
+  [[nodiscard]] Completion with_rests(Message& message, Encoding& encoding, Completion done) const {
+    if (encoding.spent()) return done;
+    const auto values = std::make_shared<const std::vector<float>>(
+        encoding.with_rests(static_cast<const float*>(message.input), factor_));
+    message.input = values->data();
+    return [values, done = std::move(done)](const LinkStatus& status) { done(status); };
   }
 
   void hand_over(Message message, bool in_two, Completion done) {
@@ -217,6 +230,7 @@ class EncodedLink::Carrier : public std::enable_shared_from_this<Carrier> {
   const Place place_;
   const float factor_;
   const Encodings encodings_;
+  const Encodings exact_;
   const std::map<std::string, std::int32_t> tags_;
   BufferPool pool_;
   std::shared_ptr<RollCall> roll_call_;  // null: all ranks take part in all steps

@@ -25,9 +25,12 @@ struct EncodedLinkOptions {
   float factor = 1.0F;  // of the sum: 1 / size for an average
   // Of the message that asks in each step whether all ranks take part. Empty: they do.
   std::string roll_call;
-  // Carries what is encoded, and goes by tags. So the same names are encoded on all ranks. Null: the
-  // inner link does.
+  // Carries what is encoded, and goes by tags. So the same names are encoded on all ranks. Null:
+  // the inner link does.
   std::shared_ptr<Link> mesh;
+  // As float32: of messages in host memory that travel over the mesh as they are. On two paths they
+  // and what is encoded would overtake each other.
+  Encodings exact;
 };
 
 class EncodedLink final : public Link {

@@ -18,7 +18,7 @@ inline const std::vector<ValueRange> kRaw = {{0, 4}, {500, 3}};
 
 // The links of all ranks, and an encoding of each rank by the name of the message.
 struct Job {
-  // By tags: over a mesh.
+  // By tags: over a mesh, on which "plain" travels as it is.
   Job(std::size_t ranks, const std::vector<std::string>& names, bool owners,
       MeetsBy by = MeetsBy::kName, std::size_t elements = kElements,
       const std::vector<ValueRange>& raw = kRaw)
@@ -34,11 +34,16 @@ struct Job {
       }
       encodings.push_back(of_rank);
       const auto place = static_cast<std::size_t>(rank);
-      std::shared_ptr<Link> of_mesh;
-      if (mesh != nullptr) of_mesh = std::make_shared<MeetingLink>(mesh, place);
-      links.push_back(std::make_shared<EncodedLink>(
-          std::make_shared<MeetingLink>(meeting, place),
-          EncodedLinkOptions{size, rank, 1.0F / static_cast<float>(size), {}, of_mesh}, of_rank));
+      EncodedLinkOptions here{size, rank, 1.0F / static_cast<float>(size), {}, {}, {}};
+      if (mesh != nullptr) {
+        here.mesh = std::make_shared<MeetingLink>(mesh, place);
+        here.exact["plain"] = std::make_shared<Encoding>(
+            wire::Format::kF32, static_cast<std::int64_t>(elements), std::vector<ValueRange>(),
+            owners ? size : 1, owners ? rank : 0);
+      }
+      links.push_back(std::make_shared<EncodedLink>(std::make_shared<MeetingLink>(meeting, place),
+                                                    here, of_rank));
+      options.push_back(std::move(here));
     }
   }
   ~Job() {
@@ -63,6 +68,7 @@ struct Job {
   std::shared_ptr<Meeting> meeting;
   std::shared_ptr<Meeting> mesh;  // null: there is none
   std::vector<Encodings> encodings;
+  std::vector<EncodedLinkOptions> options;
   std::vector<std::shared_ptr<EncodedLink>> links;
 };
 

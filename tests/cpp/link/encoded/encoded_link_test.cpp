@@ -82,25 +82,37 @@ TEST_P(ExchangeTest, OverAMeshTheSameBitsArriveInWhateverOrderRanksSend) {
   for (const auto& of_rank : meshed.meeting->order) EXPECT_TRUE(of_rank.empty());
 }
 
+TEST_P(ExchangeTest, OverAMeshWhatIsNotEncodedTravelsAsItIs) {
+  Job job(ranks_, {"m", "x"}, owners_, MeetsBy::kTag);
+  std::vector<Floats> values = values_of(ranks_, 1);
+  Floats sums(kElements);
+  for (const Floats& of_rank : values) {
+    for (std::size_t i = 0; i < kElements; ++i) sums[i] += of_rank[i];
+  }
+  for (float& sum : sums) sum *= 1.0F / static_cast<float>(ranks_);
+  for (const LinkStatus& status : job.reduce(values, "plain")) ASSERT_TRUE(status.ok());
+  for (const Floats& of_rank : values) EXPECT_EQ(of_rank, sums);
+  for (const auto& of_rank : job.meeting->order) EXPECT_TRUE(of_rank.empty());
+}
+
 // Rests are each rank's own, so some have encodings that others have not.
-TEST_P(ExchangeTest, WhatIsAlwaysWholeHasNoTag) {
+TEST_P(ExchangeTest, OverAMeshSomeRanksBringRests) {
   Job job(ranks_, {"m"}, owners_, MeetsBy::kTag);
-  const auto size = static_cast<std::int32_t>(ranks_);
   const auto whole = Encoding::whole(static_cast<std::int64_t>(kElements), kRaw);
   std::fill(whole->rest().begin(), whole->rest().end(), static_cast<float>(ranks_));
   Encodings with_rests = job.encodings[0];
-  with_rests["a"] = whole;
-  job.links[0] = std::make_shared<EncodedLink>(
-      std::make_shared<MeetingLink>(job.meeting, 0),
-      EncodedLinkOptions{
-          size, 0, 1.0F / static_cast<float>(size), {}, std::make_shared<MeetingLink>(job.mesh, 0)},
-      with_rests);
-  std::vector<Floats> values = values_of(ranks_, 1);
-  for (const LinkStatus& status : job.reduce(values, "m")) ASSERT_TRUE(status.ok());
-  for (const Floats& of_rank : values) EXPECT_EQ(of_rank, values[0]);
-  values.assign(ranks_, Floats(kElements, 5.0F));
-  for (const LinkStatus& status : job.reduce(values, "a")) ASSERT_TRUE(status.ok());
-  EXPECT_EQ(values[0][10], 6.0F);
+  with_rests["plain"] = whole;
+  job.links[0] = std::make_shared<EncodedLink>(std::make_shared<MeetingLink>(job.meeting, 0),
+                                               job.options[0], with_rests);
+  for (const float extra : {1.0F, 0.0F}) {
+    std::vector<Floats> values = values_of(ranks_, 1);
+    for (const LinkStatus& status : job.reduce(values, "m")) ASSERT_TRUE(status.ok());
+    for (const Floats& of_rank : values) EXPECT_EQ(of_rank, values[0]);
+    values.assign(ranks_, Floats(kElements, 5.0F));
+    for (const LinkStatus& status : job.reduce(values, "plain")) ASSERT_TRUE(status.ok());
+    for (const Floats& of_rank : values) EXPECT_FLOAT_EQ(of_rank[10], 5.0F + extra);
+  }
+  for (const auto& of_rank : job.meeting->order) EXPECT_TRUE(of_rank.empty());
 }
 
 TEST_P(ExchangeTest, MessagesOfADeviceAreEncodedInHostMemory) {
@@ -233,7 +245,7 @@ TEST_P(ExchangeTest, OnlyRanksWithRestsNeedAnEncodingThatIsAlwaysWhole) {
     for (std::size_t rank = 0; rank < ranks_; ++rank) {
       links.push_back(std::make_shared<MeetingLink>(meeting, rank));
     }
-    const EncodedLinkOptions options{static_cast<std::int32_t>(ranks_), 0, 1.0F, {}, {}};
+    const EncodedLinkOptions options{static_cast<std::int32_t>(ranks_), 0, 1.0F, {}, {}, {}};
     links[0] = std::make_shared<EncodedLink>(links[0], options, Encodings{{"m", encoding}});
     for (const float extra : {1.0F, 0.0F, 0.0F}) {
       std::vector<Floats> values(ranks_, Floats(elements, 5.0F));
@@ -311,7 +323,7 @@ TEST_P(ExchangeTest, MessagesInOrderDoNotWaitForEachOther) {
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
     auto inner = std::make_shared<OrderedLink>(std::make_shared<MeetingLink>(job.meeting, rank));
     const EncodedLinkOptions options{
-        static_cast<std::int32_t>(ranks_), static_cast<std::int32_t>(rank), 1.0F, {}, {}};
+        static_cast<std::int32_t>(ranks_), static_cast<std::int32_t>(rank), 1.0F, {}, {}, {}};
     links.push_back(std::make_shared<EncodedLink>(inner, options, job.encodings[rank]));
   }
   std::vector<std::vector<Floats>> values;
@@ -383,7 +395,7 @@ class DirectLink : public Link {
 TEST(EncodedLink, OnceAllIsDeliveredNoThreadStandsBetween) {
   const auto inner = std::make_shared<DirectLink>();
   const auto encoding = Encoding::whole(10, {});
-  EncodedLink link(inner, {1, 0, 1.0F, {}, {}}, {{"m", encoding}});
+  EncodedLink link(inner, {1, 0, 1.0F, {}, {}, {}}, {{"m", encoding}});
   Floats values(10);
   bool direct = false;
   for (int i = 0; i < 1000 && !direct; ++i) {
@@ -411,7 +423,7 @@ TEST(EncodedLink, WhatDoesNotFitItsEncodingIsRefused) {
 
 TEST(EncodedLink, AnEncodingOfOtherRanksIsRefused) {
   Job job(3, {"int8"}, true);
-  const EncodedLinkOptions options{4, 0, 1.0F, {}, {}};
+  const EncodedLinkOptions options{4, 0, 1.0F, {}, {}, {}};
   EncodedLink four(std::make_shared<MeetingLink>(job.meeting, 0), options, job.encodings[0]);
   Floats values(kElements);
   auto answer = sent(four, message_on(values, "int8"));

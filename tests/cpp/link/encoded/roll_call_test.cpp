@@ -170,7 +170,8 @@ TEST_P(MissingTest, MeanwhileMessagesAreWhole) {
     inner.push_back(std::make_shared<AbsentLink>(std::make_shared<MeetingLink>(job.meeting, rank)));
     const auto size = static_cast<std::int32_t>(ranks_);
     links.push_back(std::make_shared<EncodedLink>(
-        inner.back(), EncodedLinkOptions{size, mine, 1.0F / static_cast<float>(size), "here", {}},
+        inner.back(),
+        EncodedLinkOptions{size, mine, 1.0F / static_cast<float>(size), "here", {}, {}},
         job.encodings[rank]));
   }
   for (std::int64_t step = 0; step < 6; ++step) {

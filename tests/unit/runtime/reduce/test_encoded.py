@@ -63,6 +63,26 @@ def test_only_plans_with_formats_need_an_encoded_link(wire_format, encodes):
 
 
 @pytest.mark.parametrize("plan_order", [True, False])
+def test_over_a_mesh_all_of_a_plan_goes_the_same_way_if_any_is_encoded(plan_order):
+    plan = plan_of([700, 700, 700], [False] * 3, [0.3, 0.6], "f32", plan_order=plan_order)
+    assert len(plan.buckets) > 1
+    assert module._exact_on(plan, 0, "p", reduction()) == {}
+    first, *others = plan.buckets
+    mixed = plan.model_copy(
+        update={"buckets": (first.model_copy(update={"format": "int8"}), *others)}
+    )
+    found = module._exact_on(mixed, 0, "p", reduction())
+    names = [f"p.t{index}" for index in range(1, len(plan.buckets))]
+    assert set(found) == {name if plan_order else f"{name}.0" for name in names}
+    assert all(len(one.rest) == 0 for one in found.values())
+    halved = mixed.model_copy(
+        update={"arenas": tuple(a.model_copy(update={"wire": "float16"}) for a in plan.arenas)}
+    )
+    assert module._exact_on(halved, 0, "p", reduction()) == {}
+    assert module._exact_on(mixed, 1, "p", reduction()) == {}
+
+
+@pytest.mark.parametrize("plan_order", [True, False])
 def test_what_is_left_travels_once_with_values_that_are_not_rounded(plan_order):
     plan = plan_of([700, 30], [False, True], [0.5], "f32", plan_order=plan_order)
     encodings = whole_of(plan, {"p1"})
