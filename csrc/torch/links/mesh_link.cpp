@@ -179,7 +179,7 @@ LinkStatus MeshLink::Carrier::end(FlightPlace flight) {
 void MeshLink::Carrier::fail(const std::exception& error) {
   if (failure_.ok()) failure_ = {Outcome::kAborted, path_ + " failed: " + reason_of(error)};
   group_.reset();
-  for (Flight& flight : flights_) {
+  for (const Flight& flight : flights_) {
     for (const auto& work : flight.works) work->abort();
   }
 }
