@@ -17,7 +17,7 @@ from deft_horovod.runtime.links.codec_probe import codec_samples
 from deft_horovod.runtime.links.message_stream import Allowance, MessageStream, names_of
 from deft_horovod.runtime.links.probe import MEASURE_SHARE, agree, measure
 from deft_horovod.runtime.ranks.agreement import Agreement
-from deft_horovod.runtime.reduce.encoded import Path
+from deft_horovod.runtime.reduce.encoded import LinkPath
 
 if TYPE_CHECKING:
     from deft_horovod import _C
@@ -31,7 +31,7 @@ _TIME_SHARE: Final = 0.5  # of what a link's exact messages may take, for each f
 
 def probe_formats(
     agreement: Agreement,
-    paths: Mapping[str, Path],
+    paths: Mapping[str, LinkPath],
     prefix: str,
     allowance: Allowance,
     profiles: Sequence[LinkProfile],
@@ -112,7 +112,7 @@ def _names(stream: str, plan: ProbePlan, allowance: Allowance) -> dict[str, int]
 
 
 def _encoded_link(
-    path: Path,
+    path: LinkPath,
     wire_format: WireFormat,
     names: Mapping[str, int],
     exact: LinkCost,

@@ -21,7 +21,7 @@ from deft_horovod.runtime.links.torch_link import open_torch_link
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.ranks.reduction import Reduction
-from deft_horovod.runtime.reduce.encoded import PAIR, Path
+from deft_horovod.runtime.reduce.encoded import PAIR, LinkPath
 from deft_horovod.runtime.reduce.planned import PlannedReducer, open_link, staged
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Links:
     """Opened when the ranks have met, by the names that plans use."""
 
     def __init__(self, reduction: Reduction, config: Config) -> None:
-        self.opened: Mapping[str, Path] = {}
+        self.opened: Mapping[str, LinkPath] = {}
         # Over torch.distributed, for what no plan carries: that leaves between messages of a plan
         # at other moments on other ranks, and would disturb their order.
         self.unplanned: native.Link | None = None
@@ -72,12 +72,12 @@ class Links:
         else:
             link = open_link(self._reduction, devices)
         meshed = encodes and self._reduction.process_set.size() > PAIR
-        self.opened = {HOROVOD_LINK: Path(link, self._mesh(agreement) if meshed else None)}
+        self.opened = {HOROVOD_LINK: LinkPath(link, self._mesh(agreement) if meshed else None)}
         if second:
             way = self._reduction, second, self._config.deadline_s, agreement
             link = staged(open_second_link(*way), devices)
             mesh = open_mesh(*way) if meshed else None
-            self.opened = {**self.opened, SECOND_LINK: Path(link, mesh)}
+            self.opened = {**self.opened, SECOND_LINK: LinkPath(link, mesh)}
 
     def _mesh(self, agreement: Agreement) -> native.MeshLink | None:
         deadline_s = self._config.deadline_s

@@ -89,7 +89,7 @@ class Rendezvous:
             )
         options = gloo._Options()  # noqa: SLF001
         options._devices = [gloo.create_device(interface=self._interface)]  # noqa: SLF001
-        options._threads = 1  # noqa: SLF001  (messages travel one after another)
+        options._threads = 1  # noqa: SLF001  (for collectives, one after another)
         options._timeout = limit  # noqa: SLF001
         rank, size = self._process_set.rank(), self._process_set.size()
         self._group = gloo(self._store, rank, size, options)

@@ -37,7 +37,7 @@ def may_encode(device: torch.device) -> bool:
 
 
 @dataclass(frozen=True)
-class Path:
+class LinkPath:
     """How the messages of one link travel between ranks."""
 
     link: _C.Link
@@ -100,7 +100,7 @@ def factor_of(reduction: Reduction) -> float:
 
 def links_of(
     plan: Plan,
-    opened: Mapping[str, Path],
+    opened: Mapping[str, LinkPath],
     prefix: str,
     reduction: Reduction,
     encodings: Mapping[int, _C.Encoding],

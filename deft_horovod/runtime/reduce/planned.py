@@ -25,7 +25,7 @@ from deft_horovod.runtime.measure.step_clock import StepClock
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.ranks.waits import Waiter
-from deft_horovod.runtime.reduce.encoded import Path, encodings_of, factor_of, links_of
+from deft_horovod.runtime.reduce.encoded import LinkPath, encodings_of, factor_of, links_of
 from deft_horovod.runtime.reduce.merging import Merging, divide
 from deft_horovod.runtime.reduce.rests import Rests
 
@@ -59,7 +59,7 @@ class Route:
     """How the messages of one optimizer travel, whatever the plan."""
 
     reduction: Reduction
-    paths: Mapping[str, Path]  # by the names of links that plans use
+    paths: Mapping[str, LinkPath]  # by the names of links that plans use
     prefix: str  # of message names
     deadline_s: float
     merging: Merging

@@ -40,6 +40,10 @@ def adamw(module: torch.nn.Module) -> torch.optim.Optimizer:
     return torch.optim.AdamW(module.parameters(), lr=0.01)
 
 
+def descent(module: torch.nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.SGD(module.parameters(), lr=0.05)
+
+
 def momentum(module: torch.nn.Module) -> torch.optim.Optimizer:
     return torch.optim.SGD(module.parameters(), lr=0.05, momentum=0.9, weight_decay=0.01)
 

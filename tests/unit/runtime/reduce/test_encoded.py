@@ -13,7 +13,7 @@ from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.reduction import Reduction
 from deft_horovod.runtime.reduce import encoded as module
 from deft_horovod.runtime.reduce.encoded import (
-    Path,
+    LinkPath,
     encodings_of,
     links_of,
     require_between_steps,
@@ -56,7 +56,7 @@ def test_only_plans_with_formats_need_an_encoded_link(wire_format, encodes):
     plan = plan_of([700, 30], [False, True], [0.5], wire_format)
     encodings = encodings_of(plan, 0, 2)
     assert sorted(encodings) == ([0, 1] if encodes else [])
-    opened = {"horovod": Path(open_link(reduction()))}
+    opened = {"horovod": LinkPath(open_link(reduction()))}
     (link,) = links_of(plan, opened, "unit.encoded", reduction(), encodings)
     assert isinstance(link, native.EncodedLink) == encodes
     assert encodes or link is opened["horovod"].link
@@ -88,7 +88,7 @@ def test_what_is_left_travels_once_with_values_that_are_not_rounded(plan_order):
     encodings = whole_of(plan, {"p1"})
     assert list(encodings) == [1]
     encodings[1].rest.fill_(2.0)
-    opened = {"horovod": Path(open_link(reduction()))}
+    opened = {"horovod": LinkPath(open_link(reduction()))}
     prefix = f"unit.encoded.{plan_order}"
     (link,) = links_of(plan, opened, prefix, reduction(), encodings)
     name = f"{prefix}.t1" if plan_order else f"{prefix}.t1.0"

@@ -12,7 +12,7 @@ from deft_horovod.profile import Profile
 from deft_horovod.runtime.measure.step_clock import StepClock
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.ranks.reduction import Reduction
-from deft_horovod.runtime.reduce.encoded import Path
+from deft_horovod.runtime.reduce.encoded import LinkPath
 from deft_horovod.runtime.reduce.merging import Merging
 from deft_horovod.runtime.reduce.planned import PlannedReducer, Route, open_link
 from deft_horovod.runtime.reduce.rests import Rests
@@ -39,7 +39,7 @@ def reducer(policy, prefix, shapes=((3,), (40, 40), (2, 2)), rests=None):
     )
     reduction = Reduction(stock.Sum, stock.Compression.none, 1.0, False, stock.global_process_set)
     plan = policies.get(policy).plan(request)
-    paths = {link.name: Path(open_link(reduction)) for link in plan.links}
+    paths = {link.name: LinkPath(open_link(reduction)) for link in plan.links}
     return PlannedReducer(
         mine, plan, Route(reduction, paths, prefix, 10.0, SUM, "none"), StepClock(), rests=rests
     )
