@@ -47,3 +47,12 @@ def test_a_report_of_nothing_is_an_error(options, capsys):
     words = ["--only-report", "--folder", str(options.folder)]
     assert bench_target.main(words) == 1
     assert "nothing was measured" in capsys.readouterr().err
+
+
+def test_without_stock_horovod_there_is_no_target_and_what_is_there_is_kept(tmp_path, capsys):
+    words = ["--seeds", "1", "--ccr", "1", "--arms", "fast", "--folder", str(tmp_path)]
+    (job,) = bench_target.plan(bench_target.parse(words))
+    job.path.write_text(json.dumps({"options": job.options}), encoding="utf-8")
+    assert bench_target.main([*words, "--only-report", "--report", str(tmp_path)]) == 0
+    assert "needs stock Horovod" in capsys.readouterr().out
+    assert not (tmp_path / "target.md").exists()
