@@ -12,12 +12,11 @@ from deft_horovod.plan.formats import owners
 from deft_horovod.profile import FormatCost, LinkCost, LinkProfile
 from deft_horovod.profile.format_text import format_text
 from deft_horovod.profile.probe_plan import ALIGNMENT_BYTES, ProbePlan, probe_plan
-from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.links.codec_probe import codec_samples
 from deft_horovod.runtime.links.message_stream import Allowance, MessageStream, names_of
 from deft_horovod.runtime.links.probe import MEASURE_SHARE, agree, measure
 from deft_horovod.runtime.ranks.agreement import Agreement
-from deft_horovod.runtime.reduce.encoded import LinkPath
+from deft_horovod.runtime.reduce.encoded import LinkPath, encoding_of
 
 if TYPE_CHECKING:
     from deft_horovod import _C
@@ -123,7 +122,6 @@ def _encoded_link(
     encodings: dict[str, _C.Encoding] = {}
     for name, size_bytes in names.items():
         shares = _shares(wire_format, size_bytes, exact, ranks)
-        mine = allowance.rank if shares > 1 else 0
         elements = size_bytes // _ITEM_BYTES
-        encodings[name] = native.Encoding(wire_format, elements, (), shares, mine)
+        encodings[name] = encoding_of(wire_format, elements, (), shares, allowance.rank)
     return path.encoded(ranks, allowance.rank, 1.0 / ranks, encodings)

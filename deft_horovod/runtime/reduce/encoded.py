@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import torch
 
-from deft_horovod.base.wire_format import EXACT
+from deft_horovod.base.wire_format import EXACT, WireFormat
 from deft_horovod.errors import NotSupportedError, explain
 from deft_horovod.peers import OVER_TORCH, stock
 from deft_horovod.plan import Plan
 from deft_horovod.plan.contents import contents
-from deft_horovod.plan.formats import owners, raw_ranges
+from deft_horovod.plan.formats import Range, owners, raw_ranges
 from deft_horovod.runtime.extension import native
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.reduction import Reduction
@@ -74,9 +74,15 @@ def encodings_of(plan: Plan, rank: int, size: int) -> dict[int, _C.Encoding]:
             continue
         elements, raw = bucket.end - bucket.begin, raw_ranges(plan, members, index)
         shares = owners(bucket.format, elements, size, plan.second_stage_bytes)
-        mine = rank if shares > 1 else 0
-        found[index] = native.Encoding(bucket.format, elements, raw, shares, mine)
+        found[index] = encoding_of(bucket.format, elements, raw, shares, rank)
     return found
+
+
+def encoding_of(
+    wire_format: WireFormat, elements: int, raw: Sequence[Range], shares: int, rank: int
+) -> _C.Encoding:
+    """Of a message of so many shares, one for each rank, or one in all."""
+    return native.Encoding(wire_format, elements, raw, shares, rank if shares > 1 else 0)
 
 
 def whole_of(plan: Plan, parameters: AbstractSet[str]) -> dict[int, _C.Encoding]:
@@ -145,9 +151,8 @@ def _exact_on(plan: Plan, link: int, prefix: str, reduction: Reduction) -> dict[
         if bucket.format == EXACT and plan.arenas[bucket.arena].wire == "float32":
             elements = bucket.end - bucket.begin
             shares = owners(EXACT, elements, size, plan.second_stage_bytes)
-            mine = rank if shares > 1 else 0
             for name in _names(f"{prefix}.t{index}", plan, in_order=plan.links[link].plan_order):
-                found[name] = native.Encoding(EXACT, elements, (), shares, mine)
+                found[name] = encoding_of(EXACT, elements, (), shares, rank)
     return found if encodes else {}
 
 
