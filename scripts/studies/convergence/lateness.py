@@ -175,7 +175,22 @@ class Lateness:
             with self._extrapolated():
                 yield
             return
-        updates = self._updates(worker)
+        with self._cast(self._updates(worker)):
+            yield
+
+    @contextmanager
+    def true(self) -> Iterator[None]:
+        """Parameters as they would be if nothing were late."""
+        flying = [(one.average, one.steps) for one in self._flying]
+        if self._collected:
+            averages = [average for average, _ in self._collected]
+            flying.append((self._merged(averages), len(averages)))
+        with self._cast(flying):
+            yield
+
+    @contextmanager
+    def _cast(self, updates: Sequence[tuple[Gradients, int]]) -> Iterator[None]:
+        """Parameters after these updates, each of so many steps."""
         for optimizer, lookahead in zip(self._optimizers, self._lookaheads, strict=True):
             mine = [({p: u[p] for p in owned(optimizer, u)}, steps) for u, steps in updates]
             options = options_of(optimizer)

@@ -62,10 +62,10 @@ class Block(nn.Module):
 class Transformer(nn.Module):
     """Of characters."""
 
-    def __init__(self, width: int = 64, depth: int = 2) -> None:
+    def __init__(self, width: int = 64, depth: int = 2, context: int = _CONTEXT) -> None:
         super().__init__()
         self.embedding = nn.Embedding(_CHARACTERS, width)
-        self.positions = nn.Parameter(0.02 * torch.randn(_CONTEXT, width))
+        self.positions = nn.Parameter(0.02 * torch.randn(context, width))
         self.blocks = nn.ModuleList([Block(width) for _ in range(depth)])
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, _CHARACTERS)
@@ -122,12 +122,13 @@ def characters() -> tuple[Batch, Batch]:
     return windows(b"".join(path.read_bytes() for path in sources)[:_TEXT_BYTES], 512)
 
 
-def windows(text: bytes, held_out: int) -> tuple[Batch, Batch]:
+def windows(text: bytes, held_out: int, context: int = _CONTEXT) -> tuple[Batch, Batch]:
     """Of a model's context; so many of them are for validation."""
-    codes = torch.tensor([c - 31 if 32 <= c < 127 else 0 for c in text])
-    count = (len(codes) - 1) // _CONTEXT
-    inputs = codes[: count * _CONTEXT].view(count, _CONTEXT)
-    targets = codes[1 : count * _CONTEXT + 1].view(count, _CONTEXT)
+    codes = torch.frombuffer(bytearray(text), dtype=torch.uint8).long() - 31
+    codes[(codes < 1) | (codes > 95)] = 0
+    count = (len(codes) - 1) // context
+    inputs = codes[: count * context].view(count, context)
+    targets = codes[1 : count * context + 1].view(count, context)
     return _split(inputs, targets, held_out)
 
 

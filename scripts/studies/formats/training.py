@@ -41,21 +41,32 @@ class Run:
 class Wire:
     """How gradients of one parameter become their average."""
 
-    def __init__(self, wire_format: WireFormat, elements: int, workers: int) -> None:
+    def __init__(
+        self, wire_format: WireFormat, like: torch.Tensor, workers: int, feedback: bool = True
+    ) -> None:
         self._format = wire_format
-        self._rests = [torch.zeros(elements) for _ in range(workers)]
-        self._sum_rest = torch.zeros(elements) if workers > _SUMMED_IN_ORDER else None
+        self._rests = [torch.zeros_like(like).flatten() for _ in range(workers)]
+        self._sum_rest = torch.zeros_like(like).flatten() if workers > _SUMMED_IN_ORDER else None
+        self._feedback = feedback
 
     def average(self, gradients: Sequence[torch.Tensor]) -> torch.Tensor:
-        total = torch.zeros(gradients[0].numel())
+        total = torch.zeros_like(gradients[0]).flatten()
         for gradient, rest in zip(gradients, self._rests, strict=True):
-            message = native.wire_encode(self._format, gradient.flatten(), rest)
+            message = native.wire_encode(self._format, gradient.flatten(), self._kept(rest))
             native.wire_decode_add(self._format, message, total)
         mean = total / len(gradients)
         if self._sum_rest is not None:
-            message = native.wire_encode(self._format, mean, self._sum_rest)
+            message = native.wire_encode(self._format, mean, self._kept(self._sum_rest))
             mean = native.wire_decode(self._format, message, mean.numel())
         return mean.view_as(gradients[0])
+
+    def rest(self) -> torch.Tensor:
+        """What has been lost of all averages so far."""
+        rest = torch.stack(self._rests).mean(0)
+        return rest if self._sum_rest is None else rest + self._sum_rest
+
+    def _kept(self, rest: torch.Tensor) -> torch.Tensor | None:
+        return rest if self._feedback else None
 
 
 class Training:
@@ -77,7 +88,7 @@ class Training:
             for worker in range(run.workers)
         ]
         self.wires = {
-            name: Wire(run.format, p.numel(), run.workers)
+            name: Wire(run.format, p.detach(), run.workers)
             for name, p in self.parameters.items()
             if run.format != EXACT and not stays_exact(name, p.shape)
         }

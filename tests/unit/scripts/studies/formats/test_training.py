@@ -32,17 +32,23 @@ def short(monkeypatch, tmp_path):
 @pytest.mark.parametrize("wire_format", ["f16", "int8", "int4"])
 def test_nothing_is_lost_in_a_wire(wire_format, workers):
     torch.manual_seed(0)
-    wire = Wire(wire_format, 5000, workers)
+    wire = Wire(wire_format, torch.zeros(50, 100), workers)
     produced, applied = torch.zeros(5000), torch.zeros(5000)
     for _ in range(50):
         gradients = [torch.randn(50, 100) for _ in range(workers)]
         produced += torch.stack(gradients).mean(0).flatten()
         applied += wire.average(gradients).flatten()
-    left = torch.stack(wire._rests).mean(0)
-    if wire._sum_rest is not None:
-        left += wire._sum_rest
+    left = wire.rest()
     assert left.abs().max() > 0.0
     assert torch.allclose(applied + left, produced, atol=1e-4)
+
+
+def test_without_feedback_everything_rounded_is_lost():
+    torch.manual_seed(0)
+    wire = Wire("int4", torch.zeros(50, 100), 4, feedback=False)
+    gradients = [torch.randn(50, 100) for _ in range(4)]
+    assert torch.equal(wire.average(gradients), wire.average(gradients))
+    assert not wire.rest().any()
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -1,0 +1,1 @@
+"""The study of harm: what the error of a gradient tells about the loss of accuracy."""

@@ -1,0 +1,95 @@
+"""What the runs of the study of harm say, as Markdown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from scripts.studies.judge.arms import ARMS, EXACT_ARM, IN_USE
+from scripts.studies.judge.judge import Trial, correlation, limit, vetoes, within
+from scripts.studies.judge.study import Setting
+from scripts.studies.judge.training import Run
+from scripts.studies.judge.trials import MEASURED, TURN, Outcome, trials
+
+_HEAD: Final = """\
+# What does the error of a gradient tell about harm?
+
+Made by `python -m scripts.studies.judge.run report` from [study.json](study.json). What was asked
+and how was fixed before: [protocol.md](protocol.md).
+
+## What the arms cost
+
+The loss over that of exact training, a mean over seeds. **Bold**: harmful, by more than the margin
+and beyond chance. *Slanted*: not decided. All others are harmless: higher by less than the margin,
+beyond chance."""
+_JUDGES: Final = """\
+## What judges say
+
+Each arm in each setting has a harm and a score. *Correlation* is that of their ranks: of all
+together, and the mean of each setting by itself. The limit of a judge is the highest at which it
+vetoes 90 % of the harmful arms of the tasks that are not held out."""
+_WORDS: Final[Mapping[str, str]] = {
+    "whole": "error / gradient, of all parameters",
+    "layers": "error / gradient, mean of the layers",
+    "worst": "error / gradient, of the worst layer",
+    "noise": "error / what batches add",
+    "along": "the error's part along the gradient",
+    "rest": "rest / gradient",
+    TURN: "what the Preserver expects by the turn (late arms that are not rounded)",
+}
+
+
+def page(outcomes: Mapping[Run, Outcome], settings: Sequence[Setting]) -> str:
+    found = [t for t in trials(outcomes) if t.setting in settings]
+    known, new = ([t for t in found if t.setting.held_out == held] for held in (False, True))
+    parts = [_HEAD, _losses(found), _JUDGES]
+    for title, arms in (("All arms", tuple(ARMS)), ("Arms in use", IN_USE)):
+        of_these = [[t for t in some if t.arm in arms] for some in (known, new)]
+        rows = [_row(judge, limit(known, judge), of_these) for judge in (*MEASURED, TURN)]
+        parts += [f"### {title}", _table(_HEADINGS, rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+_HEADINGS: Final = (
+    *("judge", "correlation", "by setting", "held out: correlation", "by setting"),
+    *("harmful vetoed", "harmless vetoed", "held out: harmful vetoed", "harmless vetoed"),
+)
+
+
+def _row(judge: str, at: float, known_and_new: Sequence[Sequence[Trial]]) -> list[str]:
+    numbers = [of(some, judge) for some in known_and_new for of in (correlation, within)]
+    counts = [text for some in known_and_new for text in vetoes(some, judge, at).texts]
+    return [_WORDS[judge], *map(_number, numbers), *counts]
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if math.isfinite(value) else ""
+
+
+def _losses(found: Sequence[Trial]) -> str:
+    settings = list(dict.fromkeys(t.setting for t in found))
+    of = {(t.setting, t.arm): t for t in found}
+    head = ["arm", *(s.title + (" (held out)" if s.held_out else "") for s in settings)]
+    rows = [
+        [name, *(_ratio(of.get((setting, name))) for setting in settings)]
+        for name in ARMS
+        if name != EXACT_ARM
+    ]
+    seeds = [max(t.difference.seeds for t in found if t.setting == s) for s in settings]
+    margins = [f"{s.margin:.0%}" for s in settings]
+    return _table(head, [*rows, ["margin", *margins], ["seeds", *map(str, seeds)]])
+
+
+def _ratio(trial: Trial | None) -> str:
+    if trial is None:
+        return ""
+    ratio = math.exp(trial.difference.mean) if math.isfinite(trial.difference.mean) else math.inf
+    text = f"{ratio:.4f}" if math.isfinite(ratio) else "diverged"
+    mark = {"harmful": "**", "not decided": "*"}.get(trial.verdict, "")
+    return f"{mark}{text}{mark}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

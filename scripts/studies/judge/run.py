@@ -1,0 +1,124 @@
+"""What does the error of a gradient tell about harm? docs/studies/judge/protocol.md says what is
+asked, and how.
+
+    python -m scripts.studies.judge.run rates --device cuda
+    python -m scripts.studies.judge.run study --device cuda
+    python -m scripts.studies.judge.run report
+
+Finished runs are kept in build/judge, so that it goes on where it was interrupted; `report` puts
+them into docs/studies/judge/*.json and makes the page anew from those.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from scripts.places import ROOT
+from scripts.studies.formats.training import final_loss
+from scripts.studies.judge.page import page
+from scripts.studies.judge.study import Setting, rate_runs, settings_of, study_runs
+from scripts.studies.judge.training import Run, Training
+from scripts.studies.pool import train_all
+
+FINISHED = ROOT / "build" / "judge"
+REPORT = ROOT / "docs" / "studies" / "judge"
+PAGE = "README.md"
+
+Outcomes = dict[Run, dict[str, Any]]
+
+
+def train(device: str, run: Run) -> dict[str, Any]:
+    torch.set_num_threads(1)
+    torch.backends.cudnn.allow_tf32 = False
+    return asdict(Training(run, device).train())
+
+
+def path_of(run: Run, folder: Path) -> Path:
+    """Of its outcome, once it is finished."""
+    text = json.dumps(asdict(run), sort_keys=True)
+    name = f"{run.task}-{run.optimizer}-{run.seed}".replace(" ", "-")
+    return folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.json"
+
+
+def finish(runs: Sequence[Run], options: argparse.Namespace) -> None:
+    """Trains those that are missing."""
+    options.folder.mkdir(parents=True, exist_ok=True)
+    paths = {run: path_of(run, options.folder) for run in runs}
+    missing = {run: path for run, path in paths.items() if not path.exists()}
+    train_all(missing, functools.partial(train, options.device), options.processes, _said)
+
+
+def _said(run: Run, outcome: Mapping[str, Any]) -> str:
+    return f"{Setting.of(run).title}, {run.arm}, seed {run.seed}: {loss_of(outcome):.4f}"
+
+
+def loss_of(outcome: Mapping[str, Any]) -> float:
+    return final_loss(outcome["losses"])
+
+
+def finished(runs: Iterable[Run], folder: Path) -> Outcomes:
+    """As far as they are."""
+    paths = {run: path_of(run, folder) for run in runs}
+    return {run: json.loads(p.read_text("utf-8")) for run, p in paths.items() if p.exists()}
+
+
+def keep(outcomes: Mapping[Run, Mapping[str, Any]], path: Path) -> None:
+    """One line for each run. Those that were kept before and are not among these stay."""
+    everything = {**kept(path), **outcomes}
+    rows = [json.dumps({**asdict(run), **outcome}) for run, outcome in everything.items()]
+    path.write_text("[\n" + ",\n".join(rows) + "\n]\n", encoding="utf-8")
+
+
+def kept(path: Path) -> Outcomes:
+    """What :func:`keep` wrote; nothing if there is no such file."""
+    rows: list[dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.exists() else []
+    names = Run.__dataclass_fields__
+    return {
+        Run(**{name: row[name] for name in names}): {k: v for k, v in row.items() if k not in names}
+        for row in rows
+    }
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("stage", choices=["rates", "study", "report"])
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--folder", type=Path, default=FINISHED, help="of finished runs")
+    parser.add_argument("--report", type=Path, default=REPORT, help="folder of page and data")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parse(arguments)
+    rates_file, study_file = options.report / "rates.json", options.report / "study.json"
+    if options.stage == "rates":
+        finish(rate_runs(), options)
+    tried = {**kept(rates_file), **finished(rate_runs(), options.folder)}
+    settings = settings_of({run: loss_of(outcome) for run, outcome in tried.items()})
+    runs = study_runs(settings)
+    if options.stage == "study":
+        finish(runs, options)
+    if options.stage == "report":
+        options.report.mkdir(parents=True, exist_ok=True)
+        keep(tried, rates_file)
+        keep(finished(runs, options.folder), study_file)
+        (options.report / PAGE).write_text(page(kept(study_file), settings), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
