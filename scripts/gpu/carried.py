@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import lzma
+import os
 import shutil
 import tarfile
 from pathlib import Path
@@ -34,15 +36,23 @@ def pack(folder: Path, carry: Path) -> None:
 
 
 def unpack(carry: Path) -> None:
-    """Of those that came, what is not unpacked yet."""
-    for name in (WHEELS, TOOLS):
-        source, target = packed(carry, name), carry / name
-        if source.is_file() and not target.exists():
-            partial = carry / f".{name}"
-            shutil.rmtree(partial, ignore_errors=True)
-            extract(source, partial)
-            (partial / name).replace(target)
-            partial.rmdir()
+    """Of those that came, what is not unpacked yet. Checks that run side by side wait for one."""
+    if not carry.is_dir():
+        return
+    # Of the folder itself, lest a file of it travels.
+    descriptor = os.open(carry, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        for name in (WHEELS, TOOLS):
+            source, target = packed(carry, name), carry / name
+            if source.is_file() and not target.exists():
+                partial = carry / f".{name}"
+                shutil.rmtree(partial, ignore_errors=True)
+                extract(source, partial)
+                (partial / name).replace(target)
+                partial.rmdir()
+    finally:
+        os.close(descriptor)
 
 
 def names_in(carry: Path, name: str) -> list[str]:

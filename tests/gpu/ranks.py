@@ -31,6 +31,13 @@ def rank_device() -> str:
     return device
 
 
+def sums_by_nccl() -> bool:
+    """Whether Horovod adds up what is on a GPU with NCCL."""
+    import horovod.torch as stock
+
+    return bool(stock.nccl_built())
+
+
 def program_test(
     program: str, nps: Sequence[int] = (2,), cases: Sequence[str] = ()
 ) -> Callable[..., None]:

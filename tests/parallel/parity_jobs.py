@@ -32,19 +32,23 @@ def values(np: int, case: str) -> list[dict[str, Any]]:
     return parity_job(np).values(case)
 
 
-def check_equal(np: int, case: Case, seen_by_rank: list[dict[str, Any]]) -> None:
+def check_equal(
+    np: int, case: Case, seen_by_rank: list[dict[str, Any]], nccl: bool = False
+) -> None:
     """Ours trained as Horovod's did: bit for bit where two numbers are added.
 
     More ranks: the ring adds a buffer's chunks in an order that depends on where in the buffer they
-    lie, so ours and Horovod's sums (and Horovod's own from run to run) differ by rounding.
+    lie, so ours and Horovod's sums (and Horovod's own from run to run) differ by rounding. NCCL
+    halves before it adds, and rounds the half that it sends: in fp16 a small number may lose its
+    last bit by that, so there the place decides on two ranks, too.
     """
+    fp16_wire = case.compression == "fp16"
     for rank, seen in enumerate(seen_by_rank):
         assert seen["trained"], f"rank {rank}: some parameter never changed"
-        if np == 2 or case.ranks in _BITWISE_SETS:
+        if (np == 2 or case.ranks in _BITWISE_SETS) and not (nccl and fp16_wire):
             assert seen["losses_equal"], f"rank {rank}: losses differ by {seen['loss_gap']}"
             assert seen["equal"], f"rank {rank}: parameters differ by {seen['apart']}"
             continue
-        fp16_wire = case.compression == "fp16"
         tolerance = _FP16_WIRE_TOLERANCE if fp16_wire else _TOLERANCE[case.model]
         assert seen["apart"] <= tolerance
         assert seen["loss_gap"] <= 10 * tolerance

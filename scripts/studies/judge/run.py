@@ -51,6 +51,11 @@ def path_of(run: Run, folder: Path) -> Path:
     return folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.json"
 
 
+def _wanted(run: Run, options: argparse.Namespace) -> bool:
+    title = Setting.of(run).title
+    return title in (options.setting or [title]) and run.seed <= options.seeds
+
+
 def finish(runs: Sequence[Run], options: argparse.Namespace) -> None:
     """Trains those that are missing."""
     options.folder.mkdir(parents=True, exist_ok=True)
@@ -97,6 +102,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("stage", choices=["rates", "study", "report"])
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--setting", action="append", help="train these only, by their titles")
+    parser.add_argument("--seeds", type=int, default=99, help="train no more of a setting")
     parser.add_argument("--folder", type=Path, default=FINISHED, help="of finished runs")
     parser.add_argument("--report", type=Path, default=REPORT, help="folder of page and data")
     return parser.parse_args(arguments)
@@ -111,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = settings_of({run: loss_of(outcome) for run, outcome in tried.items()})
     runs = study_runs(settings)
     if options.stage == "study":
-        finish(runs, options)
+        finish([run for run in runs if _wanted(run, options)], options)
     if options.stage == "report":
         options.report.mkdir(parents=True, exist_ok=True)
         keep(tried, rates_file)
