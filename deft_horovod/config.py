@@ -86,8 +86,8 @@ class Config(BaseModel):
         None,
         description="What may be done to gradients so that they arrive in time. exact: nothing, "
         "the bits of Horovod; equal: 16 and 8 bits, with what rounding leaves sent later; fast: "
-        "also 4 bits, or late. Unset: equal for auto with torch's SGD with momentum, Adam, AdamW "
-        "and Muon; else all bits.",
+        "also 4 bits (not with Muon), or late. Unset: equal for auto with torch's SGD with "
+        "momentum, Adam, AdamW and Muon; else all bits.",
     )
     exact: str = Field(
         "",
@@ -98,8 +98,9 @@ class Config(BaseModel):
         None,
         ge=0,
         le=LONGEST_PERIOD,
-        description="Steps that an update may come late. Unset: 1 for deft and sapipe; for auto 1 "
-        "once the learning rate is at most 0.75 of its highest; else 0.",
+        description="Steps that an update may come late. Unset: 1 for deft, sapipe and accuracy "
+        "fast; for auto with an `accuracy_budget` 1 once the learning rate is at most 0.75 of its "
+        "highest; else 0.",
     )
     max_merge: int | None = Field(
         None,
@@ -115,7 +116,8 @@ class Config(BaseModel):
         ge=0.0,
         le=1000.0,
         description="What late updates may be expected to cost, as a share of the loss; of a plan "
-        "that costs more less is late. Unset: 0.02 for auto, else no limit.",
+        "that costs more less is late. Unset: 0.02 for auto, and none of it unless `max_delay`, "
+        "`max_merge` or accuracy fast allow late updates; else no limit.",
     )
     merge: Literal["auto", "sum", "mean"] = Field(
         "auto",

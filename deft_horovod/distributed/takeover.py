@@ -20,7 +20,6 @@ from deft_horovod.config import Config
 from deft_horovod.distributed.optimizer import average
 from deft_horovod.errors import NotSupportedError, explain
 from deft_horovod.peers import stock
-from deft_horovod.policies.unasked import in_time_unless_asked
 from deft_horovod.runtime import wrapper
 from deft_horovod.runtime.decide.first_brief import first_brief
 from deft_horovod.runtime.ranks.agreement import Agreement
@@ -190,8 +189,7 @@ class Takeover:
         reduction = average(compressions.pop())
         brief = first_brief(self._settings, reduction, Groups.parse(None), optimizer)
         # Averages are in p.grad when backward() returns, and nobody calls flush().
-        config = in_time_unless_asked(self._settings, brief.config)
-        brief = replace(brief, gates=False, config=config)
+        brief = replace(brief, gates=False)
         inner = object.__new__(type(optimizer))
         inner.__dict__.update(optimizer.__dict__)
         inner.__dict__.pop("step", None)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from deft_horovod.base.wire_format import WireFormat
 from deft_horovod.config import Config
 from deft_horovod.peers import OVER_TORCH, stock
 from deft_horovod.policies.base import Policy
@@ -28,12 +29,14 @@ class Brief:
     late: bool = True  # updates may be, in this phase
     sums: bool = True  # steps may travel as one sum
     gates: bool = True  # updates may wait until forward needs them
+    harmful: tuple[WireFormat, ...] = ()  # formats that the optimizer does not bear
 
     @property
     def limits(self) -> Limits:
         """How late updates may be: by the options, the phase of the job and the learning rate."""
         allowed = limits(self.policy.name, self.config, calm=self.calm)
-        return narrowed(allowed, late=self.late, sums=self.sums)
+        formats = tuple(one for one in allowed.formats if one not in self.harmful)
+        return replace(narrowed(allowed, late=self.late, sums=self.sums), formats=formats)
 
     @property
     def watches_forward(self) -> bool:

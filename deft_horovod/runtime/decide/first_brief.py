@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Final
 
 import torch
@@ -11,7 +12,7 @@ from deft_horovod import policies
 from deft_horovod.config import Config
 from deft_horovod.errors import NotSupportedError, explain
 from deft_horovod.peers import OVER_TORCH, stock
-from deft_horovod.policies.unasked import with_unasked_accuracy
+from deft_horovod.policies.unasked import formats_that_harm, with_unasked_accuracy
 from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.job_request import Purpose
 from deft_horovod.runtime.process import this_process
@@ -55,7 +56,20 @@ def first_brief(
             )
     brief = Brief(policies.get(name), settings, reduction, groups, purpose)
     _check(brief, optimizer)
-    return brief
+    return _without_harmful_formats(brief, optimizer)
+
+
+def _without_harmful_formats(brief: Brief, optimizer: torch.optim.Optimizer) -> Brief:
+    harmful = formats_that_harm(type(optimizer))
+    if stock.rank() == 0 and not set(brief.limits.formats).isdisjoint(harmful):
+        _LOG.warning(
+            "deft_horovod: accuracy: training with %s loses too much by %s, so nothing travels in "
+            "it, though accuracy='%s' allows it",
+            type(optimizer).__name__,
+            ", ".join(harmful),
+            brief.config.accuracy,
+        )
+    return replace(brief, harmful=harmful)
 
 
 def _rounds_unasked(optimizer: torch.optim.Optimizer) -> bool:

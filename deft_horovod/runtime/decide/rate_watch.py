@@ -1,7 +1,7 @@
-"""Whether the learning rate has fallen far enough for `auto` to try late updates unasked. Ours.
+"""Whether the learning rate has fallen far enough for `auto` to try late updates. Ours.
 
 Late updates do harm where gradients turn fast, and they turn least once the learning rate is low;
-docs/studies/convergence.md has what training says about it.
+docs/studies/convergence.md has what training says about it. Who sets a budget allows them there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Final
 
 import torch
 
-from deft_horovod.preserver.budget import budget
 from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.follower import Follower, Wish
 from deft_horovod.runtime.ranks.agreement import Agreement
@@ -94,7 +93,7 @@ class RateWatch(Follower[Boundary]):
             _LOG.warning(
                 "deft_horovod: accuracy: the learning rate %s",
                 f"has fallen to {share:.0%} of its highest, so late updates are tried "
-                "(max_delay=0 keeps training exact)"
+                "(max_delay=0 keeps them in time)"
                 if self.calm
                 else "rises again, so all updates come in time",
             )
@@ -151,10 +150,10 @@ def _passed(share: float) -> int:
 
 
 def may_become_late(brief: Brief) -> bool:
-    """Whether the user has left it to `auto`, and accuracy may cost anything at all."""
+    """Whether the user has left it to `auto`, and has said what it may cost."""
     config = brief.config
     left = brief.policy.name == "auto" and brief.purpose == "train" and config.max_delay is None
     # hvd.join() is refused where late updates use a second link.
     told = bool(config.plan_file or config.second_interface)
     told = told or config.accuracy in ("exact", "fast")  # never late, or late from the beginning
-    return left and not told and bool(budget("auto", config))
+    return left and not told and bool(config.accuracy_budget)

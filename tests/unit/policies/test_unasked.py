@@ -7,7 +7,7 @@ import torch
 
 from deft_horovod.config import Config
 from deft_horovod.policies.limits import limits
-from deft_horovod.policies.unasked import in_time_unless_asked, with_unasked_accuracy
+from deft_horovod.policies.unasked import formats_that_harm, with_unasked_accuracy
 
 
 class Derived(torch.optim.AdamW):
@@ -43,23 +43,19 @@ def test_sgd_was_tested_with_momentum(nesterov):
     assert meant_for(torch.optim.SGD) == meant_for(partial(DerivedSGD, momentum=0.9)) == Config()
 
 
+def test_sums_say_enough_about_accuracy():
+    assert meant_for(torch.optim.AdamW, Config(max_merge=2)) == Config(max_merge=2)
+
+
 @pytest.mark.parametrize("optimizer", [torch.optim.AdamW, torch.optim.SGD])
-@pytest.mark.parametrize("calm", [False, True])
-def test_without_flush_nothing_is_late(optimizer, calm):
-    meant = meant_for(optimizer)
-    kept = limits("auto", in_time_unless_asked(Config(), meant), calm=calm)
-    assert (kept.max_delay, kept.max_merge) == (0, 1)
-    assert kept.formats == limits("auto", meant).formats
+def test_nothing_is_late_unasked(optimizer):
+    meant = limits("auto", meant_for(optimizer))
+    assert (meant.max_delay, meant.max_merge) == (0, 1)
 
 
-@pytest.mark.parametrize("max_merge", [1, 2])
-@pytest.mark.parametrize("calm", [False, True])
-def test_sums_do_not_make_it_late(max_merge, calm):
-    asked = Config(max_merge=max_merge)
-    meant = meant_for(torch.optim.AdamW, asked)
-    assert meant == asked
-    kept = limits("auto", in_time_unless_asked(asked, meant), calm=calm)
-    assert (kept.max_delay, kept.max_merge) == (0, max_merge)
+def test_a_budget_for_late_updates_says_nothing_about_rounding():
+    asked = Config(accuracy_budget=0.01)
+    assert meant_for(torch.optim.AdamW, asked) == asked.model_copy(update={"accuracy": "equal"})
 
 
 @pytest.mark.parametrize(
@@ -74,4 +70,10 @@ def test_sums_do_not_make_it_late(max_merge, calm):
 def test_what_was_asked_for_stays(asked):
     config = Config.model_validate(asked)
     meant = meant_for(torch.optim.AdamW, config)
-    assert in_time_unless_asked(config, meant) == meant == config
+    assert meant == config
+
+
+def test_four_bits_harm_muon_alone():
+    assert formats_that_harm(torch.optim.Muon) == ("int4",)
+    for optimizer in (torch.optim.SGD, torch.optim.AdamW, Derived):
+        assert formats_that_harm(optimizer) == ()

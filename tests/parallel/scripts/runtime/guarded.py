@@ -21,6 +21,8 @@ WARM = {"profile_warmup_steps": 1, "profile_steps": 2, "probe_s": 0.05, "warmup_
 STEADY = {"drift": 100.0, "max_delay": 1, "max_merge": 1}
 WINDOW = 100
 BUDGET = 0.02
+UNASKED: Final = {"max_delay": None, "max_merge": None}
+LEFT_TO_AUTO: Final = {**UNASKED, "accuracy_budget": BUDGET}
 # Times what is measured: so slow a link leaves something to delay however busy the machine is.
 SLOWER: Final = 200.0
 _MEASURED: Final = Profiler.profile
@@ -201,7 +203,7 @@ def case_auto_that_keeps_stock_says_that_nothing_is_late() -> None:
 
 
 def case_auto_tries_late_updates_once_the_learning_rate_is_low() -> None:
-    job = Job("auto", trial_steps=2, trial_rounds=1, max_delay=None, max_merge=None, drift_steps=5)
+    job = Job("auto", trial_steps=2, trial_rounds=1, drift_steps=5, **LEFT_TO_AUTO)
 
     def tried() -> bool:
         stats = job.optimizer.stats()
@@ -233,7 +235,7 @@ def case_auto_tries_late_updates_once_the_learning_rate_is_low() -> None:
 def tries_at_lower_rates(*, turning: bool) -> tuple[str, list[int]]:
     """The first verdict on late updates that cannot gain enough; and how often they were tried when
     the rate had fallen to 0.7, 0.6, 0.4 and 0.1 of its highest."""
-    options = {"min_gain": 1.0, "max_delay": None, "max_merge": None, "drift_steps": 5}
+    options = {"min_gain": 1.0, "drift_steps": 5, **LEFT_TO_AUTO}
     job = Job("auto", trial_steps=2, trial_rounds=1, **options)
     job.train(40, turning=turning)
     tries, verdict = [], ""
@@ -260,7 +262,7 @@ def case_auto_tries_late_updates_once_more_where_they_were_refused() -> None:
 
 
 def case_a_rate_that_falls_as_parameters_change_has_all_measured_anew() -> None:
-    job = Job("auto", trial_steps=2, trial_rounds=1, max_delay=None, max_merge=None, drift_steps=5)
+    job = Job("auto", trial_steps=2, trial_rounds=1, drift_steps=5, **LEFT_TO_AUTO)
     frozen = [model.parts[1] for model in (job.model, job.reference)]
     for part in frozen:
         part.requires_grad_(False)
@@ -277,7 +279,8 @@ def case_a_rate_that_falls_as_parameters_change_has_all_measured_anew() -> None:
 
 
 def case_auto_stays_exact_where_late_updates_are_forbidden() -> None:
-    for config in ({"max_delay": 0}, {"max_delay": None, "accuracy_budget": 0.0}):
+    in_time = {**LEFT_TO_AUTO, "max_delay": 0}
+    for config in (in_time, {**LEFT_TO_AUTO, "accuracy_budget": 0.0}, UNASKED):
         job = Job("auto", trial_steps=2, trial_rounds=1, **config)
         job.train(40, turning=False)
         job.set_rate(0.1e-3)
@@ -290,7 +293,7 @@ def case_auto_stays_exact_where_late_updates_are_forbidden() -> None:
 
 def case_auto_stays_exact_with_a_loss_scaler() -> None:
     """Whoever unscales gradients, to clip them, would need the scale of another step."""
-    job = Job("auto", trial_steps=2, trial_rounds=1, max_delay=None, max_merge=None, drift_steps=5)
+    job = Job("auto", trial_steps=2, trial_rounds=1, drift_steps=5, **LEFT_TO_AUTO)
     scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=1000)
     for step in range(100):
         if step == 40:

@@ -38,6 +38,21 @@ def test_auto_rounds_for_adam_and_the_other_policies_for_nobody():
     assert brief("auto", reduction=HALVED).limits.formats == ()
 
 
+def test_formats_that_harm_are_left_out_and_that_is_said(monkeypatch, caplog):
+    monkeypatch.setattr(stock, "rank", lambda: 0)
+    matrices = [torch.nn.Parameter(torch.zeros(2, 2))]
+    said, found = [], []
+    for optimizer in (torch.optim.Muon(matrices), ADAMW):
+        for word in ("equal", "fast"):
+            with caplog.at_level(logging.WARNING, "deft_horovod"):
+                caplog.clear()
+                made = first_brief(Config(accuracy=word), REDUCTION, Groups.parse(None), optimizer)
+            found.append(made.limits.formats)
+            said.append("loses too much by int4" in caplog.text)
+    assert found == [("f16", "int8")] * 3 + [("f16", "int8", "int4")]
+    assert said == [False, True, False, False]
+
+
 @pytest.mark.parametrize("nccl", [False, True])
 def test_beside_nccl_nothing_is_rounded_unasked(monkeypatch, nccl):
     monkeypatch.setattr(stock, "nccl_built", lambda: nccl)

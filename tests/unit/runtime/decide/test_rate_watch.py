@@ -18,6 +18,8 @@ from deft_horovod.runtime.reduce.loss_scale import LossScales
 from tests.unit.support.boundaries import boundary
 from tests.unit.support.solo import Solo, as_ranks
 
+BUDGET = {"accuracy_budget": 0.02}
+
 
 def brief_of(policy="auto", purpose="train", **options):
     return Brief(policies.get(policy), Config(**options), reduction_of(2), None, purpose)
@@ -47,7 +49,7 @@ class Training:
         self.ranks = ranks
         reduction = SimpleNamespace(process_set=SimpleNamespace(size=lambda: self.ranks))
         self.watch = RateWatch(
-            self.optimizer, replace(brief_of(), reduction=reduction), LossScales()
+            self.optimizer, replace(brief_of(**BUDGET), reduction=reduction), LossScales()
         )
         self.agreement = agreement or Solo()
         self.asked = 0
@@ -147,7 +149,7 @@ def test_a_rank_that_came_later_goes_along():
     """It has not seen the highest rate; in an elastic job that may be."""
 
     def rank(agreement):
-        watch = RateWatch(optimizer_of(1.0), brief_of(), LossScales())
+        watch = RateWatch(optimizer_of(1.0), brief_of(**BUDGET), LossScales())
         if agreement.deciding:
             step_of(watch, late=False)
         watch._inner.param_groups[0]["lr"] = 0.4
@@ -161,7 +163,7 @@ def test_a_rank_that_came_later_goes_along():
 
 def test_one_that_can_not_predict_keeps_all_exact():
     def rank(agreement):
-        watch = RateWatch(optimizer_of(1.0), brief_of(), LossScales())
+        watch = RateWatch(optimizer_of(1.0), brief_of(**BUDGET), LossScales())
         step_of(watch, late=False)
         watch._inner.param_groups[0]["lr"] = 0.4
         assert step_of(watch, late=False)
@@ -174,7 +176,7 @@ def test_one_that_can_not_predict_keeps_all_exact():
 
 def test_with_a_loss_scaler_nobody_asks():
     scales = LossScales()
-    watch = RateWatch(optimizer_of(1.0), brief_of(), scales)
+    watch = RateWatch(optimizer_of(1.0), brief_of(**BUDGET), scales)
     step_of(watch, late=False)
     watch._inner.param_groups[0]["lr"] = 0.4
     assert step_of(watch, late=False)
@@ -237,16 +239,18 @@ def test_whoever_agrees_does_not_ask_again(rates):
 @pytest.mark.parametrize(
     "brief",
     [
-        brief_of("least_stale"),
-        brief_of("stock"),
-        brief_of(purpose="profile"),
-        brief_of(accuracy="exact"),
-        brief_of(accuracy="fast"),
-        brief_of(max_delay=0),
-        brief_of(max_delay=1),
+        brief_of("least_stale", **BUDGET),
+        brief_of("stock", **BUDGET),
+        brief_of(purpose="profile", **BUDGET),
+        brief_of(),
+        brief_of(accuracy="equal"),
+        brief_of(accuracy="exact", **BUDGET),
+        brief_of(accuracy="fast", **BUDGET),
+        brief_of(max_delay=0, **BUDGET),
+        brief_of(max_delay=1, **BUDGET),
         brief_of(accuracy_budget=0.0),
-        brief_of(plan_file="plan.json"),
-        brief_of(second_interface="eth1"),
+        brief_of(plan_file="plan.json", **BUDGET),
+        brief_of(second_interface="eth1", **BUDGET),
     ],
 )
 def test_nobody_is_overruled(brief):

@@ -34,18 +34,22 @@ def test_the_arms_wait_for_the_rates_that_the_product_waits_for():
     assert all(arm.late < 0 and arm.delay == 1 for arm in calm_arms())
 
 
-def test_within_is_within_the_interval_of_synchronous_training():
+def test_non_inferior_is_less_than_the_margin_beyond_chance():
     synchronous = [1.0, 1.1, 0.9]
-    found = section(synchronous=synchronous, first=[1.02, 1.12, 0.92], later=[2.0] * 3)
-    assert row(found)[5] == "yes"
-    assert "Within in 1 of 1 settings." in found
-    assert row(section(synchronous=synchronous, first=[1.5, 1.6, 1.4]))[5] == "no"
+    found = section(synchronous=synchronous, first=[1.001, 1.102, 0.9], later=[2.0] * 3)
+    assert row(found)[4] == "1.001"
+    assert row(found)[6] == "yes"
+    assert 1.001 < float(row(found)[5]) < 1.02
+    assert "Non-inferior: 1 of 1 settings." in found
+    wide = section(synchronous=synchronous, first=[1.05, 1.05, 0.9])
+    assert row(wide)[6] == "not decided"
+    assert "Non-inferior: 0 of 1 settings." in wide
 
 
-def test_a_difference_within_the_interval_may_be_beyond_chance():
+def test_what_is_non_inferior_may_be_worse_beyond_chance():
     """Runs of the same seed differ little before the rate has fallen."""
     found = row(section(synchronous=[1.0, 1.1, 0.9], first=[1.0101, 1.1109, 0.9092]))
-    assert found[4:8] == ["1.010", "yes", "**worse**", f"from {CALM[0]:g} 3"]
+    assert [found[i] for i in (4, 6, 7, 8)] == ["1.010", "yes", "**worse**", f"from {CALM[0]:g} 3"]
 
 
 @pytest.mark.parametrize(
@@ -58,17 +62,17 @@ def test_late_as_soon_as_it_is_affordable(calm_from, chosen, loss):
     arms = {"synchronous": [1.0, 1.0], "first": [2.0, 2.0], "second": [1.5, 1.5]}
     found = row(section(turns, **arms))
     assert found[3] == (loss or found[2])
-    assert found[7] == (chosen or "synchronous 2")
-    assert found[6] == ("**worse**" if chosen else "equal")
-    assert found[8] == "2.00", "everything late, whatever it costs"
+    assert found[8] == (chosen or "synchronous 2")
+    assert found[7] == ("**worse**" if chosen else "equal")
+    assert found[9] == "2.00", "everything late, whatever it costs"
 
 
 def test_what_auto_does_not_do_stands_beside():
     both = {"synchronous": [1.0, 1.0], "first": [1.0, 1.0]}
     found = row(section(**both, later=[1.5, 1.5], earlier=[1.25, 1.25]))
-    assert found[9:] == ["1.25", "1.50", ""]
+    assert found[10:] == ["1.25", "1.50", ""]
     lost = row(section(**both, start=[math.inf, 2.0]))
-    assert lost[9:] == ["", "", "diverged"]
+    assert lost[10:] == ["", "", "diverged"]
 
 
 @pytest.mark.parametrize("losses", [{"first": [1.0], "synchronous": [math.inf]}, {"first": [1.0]}])
