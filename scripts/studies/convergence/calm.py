@@ -83,9 +83,7 @@ def calm_section(outcomes: Outcomes) -> str:
     )
     said = f"Non-inferior: {sum(proven)} of {len(rows)} settings."
     lines = [f"| {' | '.join(row)} |" for row in rows]
-    return "\n\n".join(
-        ["## `auto` with a budget", _INTRODUCTION, said, "\n".join([head, *lines])]
-    )
+    return "\n\n".join(["## `auto` with a budget", _INTRODUCTION, said, "\n".join([head, *lines])])
 
 
 def _ratio(cell: Cell | None, exact: Cell) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from scripts.studies.judge.arms import ARMS, EXACT_ARM, IN_USE
@@ -23,6 +23,11 @@ and how was fixed before: [protocol.md](protocol.md).
 The loss over that of exact training, a mean over seeds. **Bold**: harmful, by more than the margin
 and beyond chance. *Slanted*: not decided. All others are harmless: higher by less than the margin,
 beyond chance."""
+_ERRORS: Final = """\
+## What gradients were wrong by
+
+The norm of the error over that of the gradient, a mean over layers, probes and seeds, in
+percent."""
 _JUDGES: Final = """\
 ## What judges say
 
@@ -43,7 +48,7 @@ _WORDS: Final[Mapping[str, str]] = {
 def page(outcomes: Mapping[Run, Outcome], settings: Sequence[Setting]) -> str:
     found = [t for t in trials(outcomes) if t.setting in settings]
     known, new = ([t for t in found if t.setting.held_out == held] for held in (False, True))
-    parts = [_HEAD, _losses(found), _JUDGES]
+    parts = [_HEAD, _losses(found), _ERRORS, _errors(found), _JUDGES]
     for title, arms in (("All arms", tuple(ARMS)), ("Arms in use", IN_USE)):
         of_these = [[t for t in some if t.arm in arms] for some in (known, new)]
         rows = [_row(judge, limit(known, judge), of_these) for judge in (*MEASURED, TURN)]
@@ -69,16 +74,30 @@ def _number(value: float) -> str:
 
 def _losses(found: Sequence[Trial]) -> str:
     settings = list(dict.fromkeys(t.setting for t in found))
-    of = {(t.setting, t.arm): t for t in found}
-    head = ["arm", *(s.title + (" (held out)" if s.held_out else "") for s in settings)]
-    rows = [
-        [name, *(_ratio(of.get((setting, name))) for setting in settings)]
-        for name in ARMS
-        if name != EXACT_ARM
-    ]
     seeds = [max(t.difference.seeds for t in found if t.setting == s) for s in settings]
     margins = [f"{s.margin:.0%}" for s in settings]
-    return _table(head, [*rows, ["margin", *margins], ["seeds", *map(str, seeds)]])
+    rows = [["margin", *margins], ["seeds, at most", *map(str, seeds)]]
+    return _by_arm(found, _ratio, rows)
+
+
+def _errors(found: Sequence[Trial]) -> str:
+    def percent(trial: Trial | None) -> str:
+        score = math.inf if trial is None else trial.scores.get("layers", math.inf)
+        return f"{100 * score:.2g}" if math.isfinite(score) else ""
+
+    return _by_arm(found, percent, [])
+
+
+def _by_arm(
+    found: Sequence[Trial], text: Callable[[Trial | None], str], more: Sequence[Sequence[str]]
+) -> str:
+    """A row for each arm, a column for each setting."""
+    settings = list(dict.fromkeys(t.setting for t in found))
+    of = {(t.setting, t.arm): t for t in found}
+    head = ["arm", *(s.title + (" (held out)" if s.held_out else "") for s in settings)]
+    arms = [name for name in ARMS if name != EXACT_ARM]
+    rows = [[name, *(text(of.get((setting, name))) for setting in settings)] for name in arms]
+    return _table(head, [*rows, *more])
 
 
 def _ratio(trial: Trial | None) -> str:

@@ -21,7 +21,7 @@ def short(monkeypatch):
         if name == "large gpt":
             task = replace(text, name=name, model=Transformer, schedule=task.schedule)
         few = tuple(part[:16] for part in task.held_out())
-        fewer = replace(task, steps=100, batch=2, held_out=lambda few=few: few)
+        fewer = replace(task, steps=80, batch=1, held_out=lambda few=few: few)
         monkeypatch.setitem(JUDGED, name, replace(judged, task=fewer))
     yield
     torch.set_num_threads(threads)

@@ -29,14 +29,22 @@ def _outcomes():
     return found
 
 
+def _rows(text):
+    """By what they begin with."""
+    return {line.split(" | ")[0][2:]: line for line in text.splitlines() if line.startswith("| ")}
+
+
 def test_it_has_every_arm_and_marks_what_is_harmful():
     text = page(_outcomes(), SETTINGS)
-    rows = {line.split(" | ")[0][2:]: line for line in text.splitlines() if line.startswith("| ")}
+    losses, errors = text.split("## What gradients were wrong by")
+    rows = _rows(losses)
     assert set(ARMS) - {"exact"} <= rows.keys()
+    assert _rows(errors)["int8"] == "| int8 | 20 | 20 |"
+    assert "diverged" not in text
     assert "**" in rows["late, uncorrected"]
     assert "**" not in rows["int8"]
     assert "denoising, adamw 0.004 (held out)" in rows["arm"]
-    assert "| 1.00 | 1.00 | 1.00 | 1.00 |" in rows["error / gradient, of all parameters"]
+    assert "| 1.00 | 1.00 | 1.00 | 1.00 |" in _rows(errors)["error / gradient, of all parameters"]
 
 
 def test_settings_that_are_not_of_the_study_are_left_out():

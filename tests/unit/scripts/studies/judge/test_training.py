@@ -33,7 +33,7 @@ def test_each_arm_trains_and_is_measured(short, arm):
     assert all(map(math.isfinite, outcome.losses))
     assert bool(outcome.statistics) == (arm == EXACT_ARM)
     if arm != EXACT_ARM:
-        assert len(outcome.errors) == 100 // PROBE_EVERY
+        assert len(outcome.errors) == 80 // PROBE_EVERY
         assert all(math.isfinite(value) for probe in outcome.errors for value in probe.values())
 
 
