@@ -2,7 +2,8 @@
 
 from scripts.studies.judge.arms import ARMS
 from scripts.studies.judge.page import page
-from scripts.studies.judge.study import Setting
+from scripts.studies.judge.run import PAGE, REPORT, kept, loss_of
+from scripts.studies.judge.study import Setting, rate_runs, settings_of, study_runs
 from scripts.studies.judge.training import Run
 
 SETTINGS = [Setting("text", "sgd", 0.5), Setting("denoising", "adamw", 0.004)]
@@ -49,3 +50,11 @@ def test_it_has_every_arm_and_marks_what_is_harmful():
 
 def test_settings_that_are_not_of_the_study_are_left_out():
     assert "denoising" not in page(_outcomes(), SETTINGS[:1])
+
+
+def test_the_page_is_made_of_the_data():
+    rates = {run: loss_of(one) for run, one in kept(REPORT / "rates.json").items()}
+    settings, found = settings_of(rates), kept(REPORT / "study.json")
+    assert rates.keys() == set(rate_runs())
+    assert found.keys() <= set(study_runs(settings))
+    assert page(found, settings) == (REPORT / PAGE).read_text("utf-8")

@@ -3,11 +3,9 @@
 import json
 from dataclasses import asdict
 
-import pytest
-
 from scripts.studies.judge import run as judge_run
-from scripts.studies.judge.run import PAGE, REPORT, keep, kept, loss_of, main, path_of
-from scripts.studies.judge.study import rate_runs, settings_of, study_runs
+from scripts.studies.judge.run import PAGE, REPORT, keep, kept, main, path_of
+from scripts.studies.judge.study import settings_of, study_runs
 from scripts.studies.judge.training import Run, Training
 
 RUN = Run("text", "sgd", 0.5, "int8", 1)
@@ -50,13 +48,3 @@ def test_a_command_trains_what_is_missing_and_reports_it(short, tmp_path, monkey
     assert len(trained) == 2  # the second time nothing was missing
     assert (tmp_path / PAGE).read_text().startswith("# What does the error")
     assert set(kept(tmp_path / "study.json")) == {RUN, Run("text", "sgd", 0.5, "exact", 1)}
-
-
-@pytest.mark.skipif(not (REPORT / "study.json").is_file(), reason="the study has not run")
-def test_the_page_is_made_of_the_data():
-    rates = {run: loss_of(one) for run, one in kept(REPORT / "rates.json").items()}
-    settings = settings_of(rates)
-    found = kept(REPORT / "study.json")
-    assert found.keys() <= set(study_runs(settings))
-    assert judge_run.page(found, settings) == (REPORT / PAGE).read_text("utf-8")
-    assert rates.keys() == set(rate_runs())
