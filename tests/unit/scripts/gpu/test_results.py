@@ -90,4 +90,7 @@ def test_what_was_found_on_a_gpu_can_be_gone_on_from_and_is_what_the_page_says()
     assert [rate for rate in rates if f"{rate:,.0f}" not in page] == []
     statuses = {name: outcome.status for name, outcome in found.outcomes.items()}
     failed = [name for name, status in statuses.items() if status != results.PASSED]
-    assert failed == ["ranks-nccl-formats", "ranks-nccl-late"]
+    assert failed == ["training-staged-4", "ranks-nccl-parity", "training-nccl-4"]
+    assert [name for name in failed if name not in page.split("--again")[1]] == []
+    steps_ms = found.outcomes["overhead"].numbers["step_ms"]
+    assert [ms for one in steps_ms.values() if (ms := f"{one['median']:.1f}") not in page] == []
