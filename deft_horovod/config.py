@@ -116,8 +116,8 @@ class Config(BaseModel):
         ge=0.0,
         le=1000.0,
         description="What late updates may be expected to cost, as a share of the loss; of a plan "
-        "that costs more less is late. Unset: 0.02 for auto, and none of it unless `max_delay`, "
-        "`max_merge` or accuracy fast allow late updates; else no limit.",
+        "that costs more less is late. Whoever sets it lets auto be late once the learning rate is "
+        "low. Unset: 0.02 for auto where something else allows late updates, else no limit.",
     )
     merge: Literal["auto", "sum", "mean"] = Field(
         "auto",
