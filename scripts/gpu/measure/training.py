@@ -49,7 +49,8 @@ def optimizer_of(arm: str, name: str, model: Any) -> Any:
     inner = gpu_models.optimizer_of(name, model)
     named = [(f"{arm}.{name}.{key}", p) for key, p in model.named_parameters()]
     if arm in ("stock", "grouped"):
-        return stock.DistributedOptimizer(inner, named, groups=GROUPS * (arm == "grouped") or None)
+        groups = GROUPS if arm == "grouped" else None
+        return stock.DistributedOptimizer(inner, named, groups=groups)
     config = {**QUICK, **LATE} if arm == "late" else {**QUICK, "policy": arm}
     return hvd.DistributedOptimizer(inner, named, config=config)
 

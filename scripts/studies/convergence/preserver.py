@@ -73,7 +73,12 @@ def late_share(task: str, parts: int) -> float:
 
 def lateness_of(task: str, arm: Arm) -> Lateness:
     """As that of a plan."""
-    late = round(1e6 * late_share(task, arm.late))
+    return lateness_at(late_share(task, arm.late), arm)
+
+
+def lateness_at(share: float, arm: Arm) -> Lateness:
+    """Where this share of the bytes is late."""
+    late = round(1e6 * share)
     kinds = (
         Staleness(delay=arm.delay, merged=arm.merge, bytes=late),
         Staleness(delay=0, merged=1, bytes=1_000_000 - late),

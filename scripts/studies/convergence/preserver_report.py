@@ -45,7 +45,7 @@ def preserver_report(outcomes: Outcomes) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -76,7 +76,7 @@ def _correlations(found: Sequence[Trial]) -> str:
         for name, mine in _groups(found)
     ]
     head = ("arms", "number", "rank correlation", "expected, median", "measured, median")
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _vetoes(found: Sequence[Trial]) -> str:
@@ -99,7 +99,7 @@ def _vetoes(found: Sequence[Trial]) -> str:
         f"limit so that 95 % of those that lose are vetoed, would veto {100 * least:.0f} % of the "
         "others, as with few seeds a large mean loss may still be chance."
     )
-    return _table(("arms", "number", "vetoed", "share"), rows) + "\n\n" + note
+    return table(("arms", "number", "vetoed", "share"), rows) + "\n\n" + note
 
 
 def _percent(part: int, whole: int) -> str:
@@ -123,7 +123,7 @@ def _constants(found: Sequence[Trial]) -> str:
     rows = []
     for name, mine in groups:
         rows.append([name, *(f"{delay:.3f}" for delay in constants(mine).values())])
-    return _table(("everything one step late, at a turn of 1", *constants(found)), rows)
+    return table(("everything one step late, at a turn of 1", *constants(found)), rows)
 
 
 def _auto(outcomes: Outcomes) -> str:
@@ -140,4 +140,4 @@ def _auto(outcomes: Outcomes) -> str:
         for setting, exact, mine, said in auto(outcomes)
     ]
     head = ("setting", "seeds", "synchronous", "auto", "ratio", "against synchronous", "chose")
-    return _table(head, rows)
+    return table(head, rows)

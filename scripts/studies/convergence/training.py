@@ -173,9 +173,9 @@ def rate_share(done: float) -> float:
     return _LOW + (1.0 - _LOW) * 0.5 * (1.0 + math.cos(math.pi * (done - _WARM) / (1.0 - _WARM)))
 
 
-def first_late(arm: Arm, steps: int) -> int:
-    """The first step of the training whose update may be late."""
-    fallen = (s for s in range(round(_WARM * steps), steps) if rate_share(s / steps) <= arm.below)
+def first_late(arm: Arm, steps: int, share: Callable[[float], float] = rate_share) -> int:
+    """The first step of the training whose update may be late. `share`: of the learning rate."""
+    fallen = (s for s in range(round(_WARM * steps), steps) if share(s / steps) <= arm.below)
     return max(arm.warmup, next(fallen, steps)) if arm.below < 1.0 else arm.warmup
 
 

@@ -20,9 +20,9 @@ from scripts.places import ROOT
 from scripts.studies.convergence.training import OPTIMIZERS
 from scripts.studies.formats.tasks import TASKS
 
-_EVALUATIONS: Final = 20
+EVALUATIONS: Final = 20
 _AVERAGED: Final = 5  # the last of them
-_DIVERGED: Final = 10.0
+DIVERGED: Final = 10.0
 _BEGINNINGS: Final = ROOT / "build" / "formats"
 _BEGINNING: Final = ("adamw95", 0.001, 0)  # optimizer, rate and seed of what others go on with
 _SUMMED_IN_ORDER: Final = 2  # workers up to which nobody owns a part of the sum
@@ -96,13 +96,13 @@ class Training:
     def train(self) -> list[float]:
         """Validation losses, equally far apart; fewer where it diverged."""
         losses: list[float] = []
-        every = self.task.steps // _EVALUATIONS
+        every = self.task.steps // EVALUATIONS
         for step in range(self.task.steps):
             self._step(self.task.schedule(step / self.task.steps))
             if (step + 1) % every == 0:
                 with torch.no_grad():
                     losses.append(self.task.loss(self.model, self.task.held_out()).item())
-                if not losses[-1] < _DIVERGED:
+                if not losses[-1] < DIVERGED:
                     break
         return losses
 
@@ -142,6 +142,6 @@ def beginning(task: str, folder: Path = _BEGINNINGS) -> dict[str, torch.Tensor]:
 def final_loss(losses: Sequence[float]) -> float:
     """What is compared: the mean of the last validations, which is less noisy than the last one.
     Infinite where training diverged."""
-    if len(losses) < _EVALUATIONS or not all(map(math.isfinite, losses)):
+    if len(losses) < EVALUATIONS or not all(map(math.isfinite, losses)):
         return math.inf
     return statistics.fmean(losses[-_AVERAGED:])

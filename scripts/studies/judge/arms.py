@@ -49,5 +49,5 @@ ARMS: Final = MappingProxyType(
         "half late, the rest int4": Arm("int4", late=Late(2, correction="local"), apart=True),
     }
 )
-# What the product does of itself, or where it is asked for speed.
+# What the product does where it may, and did of itself when this was asked.
 IN_USE: Final = ("int8", "int4", "late", f"late below {_LOW:g}", f"int8, late below {_LOW:g}")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from scripts.studies.convergence.preserver_report import table
 from scripts.studies.judge.arms import ARMS, EXACT_ARM, IN_USE
 from scripts.studies.judge.judge import Trial, correlation, limit, vetoes, within
 from scripts.studies.judge.study import Setting
@@ -52,7 +53,7 @@ def page(outcomes: Mapping[Run, Outcome], settings: Sequence[Setting]) -> str:
     for title, arms in (("All arms", tuple(ARMS)), ("Arms in use", IN_USE)):
         of_these = [[t for t in some if t.arm in arms] for some in (known, new)]
         rows = [_row(judge, limit(known, judge), of_these) for judge in (*MEASURED, TURN)]
-        parts += [f"### {title}", _table(_HEADINGS, rows)]
+        parts += [f"### {title}", table(_HEADINGS, rows)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -97,7 +98,7 @@ def _by_arm(
     head = ["arm", *(s.title + (" (held out)" if s.held_out else "") for s in settings)]
     arms = [name for name in ARMS if name != EXACT_ARM]
     rows = [[name, *(text(of.get((setting, name))) for setting in settings)] for name in arms]
-    return _table(head, [*rows, *more])
+    return table(head, [*rows, *more])
 
 
 def _ratio(trial: Trial | None) -> str:
@@ -107,8 +108,3 @@ def _ratio(trial: Trial | None) -> str:
     text = f"{ratio:.4f}" if math.isfinite(ratio) else "diverged"
     mark = {"harmful": "**", "not decided": "*"}.get(trial.verdict, "")
     return f"{mark}{text}{mark}"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -12,20 +12,15 @@ import torch
 
 from deft_horovod.base.parameter import stays_exact
 from deft_horovod.runtime.reduce.merging import merging
-from scripts.studies.convergence.lateness import Arm as Late
 from scripts.studies.convergence.lateness import Gradients, Lateness
 from scripts.studies.convergence.tasks import Batch
-from scripts.studies.convergence.training import OPTIMIZERS, Statistics
-from scripts.studies.formats.task import Task
-from scripts.studies.formats.training import Wire
+from scripts.studies.convergence.training import OPTIMIZERS, Statistics, first_late
+from scripts.studies.formats.training import DIVERGED, EVALUATIONS, Wire
 from scripts.studies.judge.arms import ARMS, EXACT_ARM
 from scripts.studies.judge.probe import error_of
 from scripts.studies.judge.tasks import JUDGED
 
-EVALUATIONS: Final = 20
 PROBE_EVERY: Final = 25  # steps
-_WARM: Final = 0.05  # of all steps, in which the learning rate rises
-_DIVERGED: Final = 10.0
 
 
 @dataclass(frozen=True)
@@ -45,13 +40,6 @@ class Outcome:
     # Of exact training: what data parallelism lets every rank know, by tenth of the training.
     statistics: dict[str, list[float]] = field(default_factory=dict)
     late_share: float = 0.0  # of all bytes
-
-
-def first_late(late: Late, task: Task) -> int:
-    """The first step whose update may be late."""
-    steps = range(round(_WARM * task.steps), task.steps)
-    low = (step for step in steps if task.schedule(step / task.steps) <= late.below)
-    return max(late.warmup, next(low, task.steps)) if late.below < 1.0 else late.warmup
 
 
 class Training:
@@ -82,7 +70,7 @@ class Training:
             and not (self._arm.apart and p in late)
         }
         mean = merging(self._optimizers[0], "auto", self._arm.late.correction).mean
-        begin = first_late(self._arm.late, self._task)
+        begin = first_late(self._arm.late, self._task.steps, self._task.schedule)
         self._lateness = Lateness(self._arm.late, self._late, self._optimizers, mean, begin)
 
     def train(self) -> Outcome:
@@ -101,7 +89,7 @@ class Training:
             self._lateness.boundary(step, own, average)
             if (step + 1) % (steps // EVALUATIONS) == 0:
                 outcome.losses.append(self._validate())
-                if not outcome.losses[-1] < _DIVERGED:
+                if not outcome.losses[-1] < DIVERGED:
                     break
         outcome.statistics = statistics.means()
         return outcome

@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from deft_horovod.plan import Staleness
-from deft_horovod.preserver.cost import cost, lateness
-from scripts.studies.convergence.preserver import BEGINNING, turn_of
+from deft_horovod.preserver.cost import cost
+from scripts.studies.convergence.preserver import BEGINNING, lateness_at, turn_of
+from scripts.studies.convergence.training import first_late
 from scripts.studies.formats.noninferior import difference
 from scripts.studies.formats.training import final_loss
 from scripts.studies.judge.arms import ARMS, EXACT_ARM
@@ -17,13 +17,12 @@ from scripts.studies.judge.judge import Trial
 from scripts.studies.judge.probe import Error
 from scripts.studies.judge.study import Setting, exact_of
 from scripts.studies.judge.tasks import JUDGED
-from scripts.studies.judge.training import Run, first_late
+from scripts.studies.judge.training import Run
 
 # What is measured by one more backward, and, of late arms alone, what the Preserver expects.
 MEASURED: Final = tuple(Error.__dataclass_fields__)
 TURN: Final = "turn"
 _TENTHS: Final = 10
-_BYTES: Final = 1_000_000  # of a model, for shares
 
 Outcome = Mapping[str, Any]
 
@@ -34,10 +33,10 @@ def trials(outcomes: Mapping[Run, Outcome]) -> list[Trial]:
     for setting in dict.fromkeys(map(Setting.of, outcomes)):
         mine = {run: one for run, one in outcomes.items() if Setting.of(run) == setting}
         for name, arm in ARMS.items():
-            runs = {r: one for r, one in mine.items() if r.arm == name and exact_of(r) in mine}
-            exact = {r.seed: mine[exact_of(r)] for r in runs}
             if name == EXACT_ARM:
                 continue
+            runs = {r: one for r, one in mine.items() if r.arm == name and exact_of(r) in mine}
+            exact = {r.seed: mine[exact_of(r)] for r in runs}
             compared = difference(
                 {r.seed: final_loss(one["losses"]) for r, one in runs.items()},
                 {seed: final_loss(one["losses"]) for seed, one in exact.items()},
@@ -67,12 +66,7 @@ def _mean(values: Sequence[float]) -> float:
 def _expected(run: Run, outcome: Outcome, exact: Outcome) -> float:
     """What the Preserver would have expected of it before anything was late."""
     late, task = ARMS[run.arm].late, JUDGED[run.task].task
-    tenth = _TENTHS * first_late(late, task) // task.steps
+    tenth = _TENTHS * first_late(late, task.steps, task.schedule) // task.steps
     first, past = BEGINNING if late.below == 1.0 else (tenth, tenth + 1)
-    mine = round(_BYTES * outcome["late_share"])
-    kinds = (
-        Staleness(delay=late.delay, merged=late.merge, bytes=mine),
-        Staleness(delay=0, merged=1, bytes=_BYTES - mine),
-    )
     turn = turn_of(exact, run.workers, first, past)
-    return cost(lateness(kinds), turn, late.correction)
+    return cost(lateness_at(outcome["late_share"], late), turn, late.correction)

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from scripts.studies.convergence.lateness import Arm as Late
+from scripts.studies.convergence.training import first_late
 from scripts.studies.judge.arms import ARMS, EXACT_ARM, NULL
 from scripts.studies.judge.tasks import LARGE
-from scripts.studies.judge.training import PROBE_EVERY, Run, Training, first_late
+from scripts.studies.judge.training import PROBE_EVERY, Run, Training
 
 
 @functools.cache
@@ -80,7 +81,7 @@ def test_parts_are_late_as_the_arm_says(short):
 
 def test_updates_may_be_late_once_the_rate_is_low():
     task = LARGE
-    begin = first_late(Late(-1, below=0.5), task)
+    begin = first_late(Late(-1, below=0.5), task.steps, task.schedule)
     assert task.schedule(begin / task.steps) <= 0.5 < task.schedule((begin - 1) / task.steps)
-    assert first_late(Late(-1), task) == Late.warmup
-    assert first_late(Late(-1, below=0.0), task) == task.steps
+    assert first_late(Late(-1), task.steps, task.schedule) == Late.warmup
+    assert first_late(Late(-1, below=0.0), task.steps, task.schedule) == task.steps
