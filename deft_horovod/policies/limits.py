@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
@@ -88,12 +88,16 @@ def _require_agreement(policy: str, config: Config) -> None:
         )
 
 
-def narrowed(allowed: Limits, *, late: bool, sums: bool) -> Limits:
-    """What of it is allowed for now: updates may be late, steps may be summed."""
+def narrowed(
+    allowed: Limits, *, late: bool, sums: bool, without: Collection[WireFormat] = ()
+) -> Limits:
+    """What of it is allowed for now: updates may be late, steps may be summed. `without`: formats
+    that nothing may travel in."""
     return replace(
         allowed,
         max_delay=allowed.max_delay if late else 0,
         max_merge=allowed.max_merge if sums else 1,
+        formats=tuple(one for one in allowed.formats if one not in without),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from deft_horovod.base.wire_format import WireFormat
 from deft_horovod.config import Config
@@ -35,8 +35,7 @@ class Brief:
     def limits(self) -> Limits:
         """How late updates may be: by the options, the phase of the job and the learning rate."""
         allowed = limits(self.policy.name, self.config, calm=self.calm)
-        formats = tuple(one for one in allowed.formats if one not in self.harmful)
-        return replace(narrowed(allowed, late=self.late, sums=self.sums), formats=formats)
+        return narrowed(allowed, late=self.late, sums=self.sums, without=self.harmful)
 
     @property
     def watches_forward(self) -> bool:
