@@ -61,7 +61,7 @@ def first_brief(
 
 def _without_harmful_formats(brief: Brief, optimizer: torch.optim.Optimizer) -> Brief:
     harmful = formats_that_harm(type(optimizer))
-    if stock.rank() == 0 and not set(brief.limits.formats).isdisjoint(harmful):
+    if not set(brief.limits.formats).isdisjoint(harmful) and stock.rank() == 0:
         _LOG.warning(
             "deft_horovod: accuracy: training with %s loses too much by %s, so nothing travels in "
             "it, though accuracy='%s' allows it",
