@@ -13,7 +13,7 @@ from deft_horovod.plan import Plan
 from deft_horovod.policies.base import Request
 from deft_horovod.policies.measured import MeasuredPolicy
 from deft_horovod.policies.pieces import by_priority, horovod_link, plan_of_pieces, wire_bytes
-from deft_horovod.policies.published.tuning import fastest, sizes_bytes
+from deft_horovod.policies.published.tuning import fastest, piece_sizes_bytes
 from deft_horovod.profile import LinkProfile
 
 
@@ -23,8 +23,9 @@ class P3(MeasuredPolicy):
 
     def schedule(self, request: Request, link: LinkProfile) -> Plan:
         config, one = request.config, horovod_link(credit_messages=1)
-        total_bytes = sum(wire_bytes(request))
-        sizes = sizes_bytes(total_bytes) if config.tune else [config.partition_bytes]
+        sizes = [config.partition_bytes]
+        if config.tune:
+            sizes = piece_sizes_bytes(wire_bytes(request))
         return fastest(
             (
                 plan_of_pieces(self.name, request, by_priority(request, link, size, one), one)

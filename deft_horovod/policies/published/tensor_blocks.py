@@ -20,7 +20,7 @@ from deft_horovod.config import Config
 from deft_horovod.plan.rules import ALIGN_BYTES
 from deft_horovod.policies.base import Request
 from deft_horovod.policies.pieces import Piece, use_order, wire_bytes
-from deft_horovod.policies.published.tuning import sizes_bytes
+from deft_horovod.policies.published.tuning import piece_sizes_bytes
 from deft_horovod.profile import LinkCost
 
 
@@ -103,8 +103,5 @@ class Blocks:
 
 
 def block_sizes(config: Config, tensors: Tensors) -> list[int]:
-    """Those to choose from. Blocks larger than every gradient are all alike."""
-    if not config.tune:
-        return [config.partition_bytes]
-    largest = max(tensors.bytes)
-    return list(dict.fromkeys(min(size, largest) for size in sizes_bytes(sum(tensors.bytes))))
+    """Those to choose from."""
+    return piece_sizes_bytes(tensors.bytes) if config.tune else [config.partition_bytes]

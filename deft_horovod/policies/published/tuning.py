@@ -7,7 +7,7 @@ choose alike and no step is spent on a bad setting.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from deft_horovod.plan import Plan
@@ -28,6 +28,13 @@ def sizes_bytes(total_bytes: int) -> list[int]:
         found.append(size)
         size //= 2
     return found
+
+
+def piece_sizes_bytes(gradients_bytes: Sequence[int]) -> list[int]:
+    """What is tried where no message carries parts of two gradients: sizes above the largest
+    gradient cut nothing, so they are all alike."""
+    largest = max(gradients_bytes)
+    return list(dict.fromkeys(min(size, largest) for size in sizes_bytes(sum(gradients_bytes))))
 
 
 def fastest(plans: Iterable[Plan], profile: Profile) -> Plan:

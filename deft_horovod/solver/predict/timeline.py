@@ -3,7 +3,7 @@
 A step is forward, backward, boundary, update. Gradients become ready inside backward. The boundary
 waits for the generations that are applied there, and only then lets the next forward window open;
 a gated generation is waited for in the next forward, at the first use of its parameters, and
-everything behind shifts. Messages travel meanwhile (see `traffic`).
+everything behind shifts. Messages travel meanwhile (see `message_times`).
 
 Compute takes what the profile says whatever travels, and so does a message whatever is computed:
 the link's measured cost contains what it is like to be used during training.

@@ -50,9 +50,9 @@ def test_optimizers_may_go_with_messages_in_flight_and_a_shutdown_loses_no_updat
         assert rank["said"] == {"bucket": True, "priority": True, "shutdown": True}
 
 
-@pytest.mark.parametrize("policy", ["priority", "deft"])
+@pytest.mark.parametrize("policy", ["priority", "late"])
 def test_a_rank_that_ends_first_takes_nothing_from_one_that_saves(policy: str) -> None:
     first, other = run("behind", policy)
     for rank in (first, other):
         assert rank["status"] == 0, rank["output"]
-    assert first["said"] == {"saved": 14, "late": policy == "deft"}
+    assert first["said"] == {"saved": 14, "late": policy == "late"}

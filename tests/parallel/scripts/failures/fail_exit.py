@@ -11,16 +11,15 @@ import torch
 
 import deft_horovod.torch as hvd
 from tests.parallel.scripts.failures.failing import (
-    SMALL,
     caught,
     everybody_equal,
     network,
     train,
     wrapped,
 )
+from tests.parallel.scripts.late_plans import Late, plan_of, saved
 from tests.parallel.scripts.reporting import options, report
 
-LATE = {"profile_warmup_steps": 1, "profile_steps": 1, "probe_s": 0.02, "warmup_steps": 0}
 APART_S = 0.5  # so that what the first rank sends is still in flight
 
 
@@ -84,11 +83,17 @@ def go_on_without(policy: str) -> bool:
     return everybody_equal(model)
 
 
+def late_by_one(model: Any) -> dict[str, Any]:
+    """Options for updates that all come one step late, whatever a link was measured to do."""
+    plan = plan_of(model, [Late(delay=1)] * len([*model.parameters()]))
+    file = hvd.broadcast_object(saved(plan), name="exit.plan")
+    return {"config": {"plan_file": file, "correction": "none"}}
+
+
 def behind(policy: str) -> None:
     """One rank ends first; the other is a step behind, and saves then."""
     model = network(3, *[60] * 6, 2)
-    late = {"policy": "deft", "config": {**SMALL, **LATE}} if policy == "deft" else {}
-    optimizer = wrapped(model, **{"policy": policy, **late})
+    optimizer = wrapped(model, **(late_by_one(model) if policy == "late" else {"policy": policy}))
     train(model, optimizer, 12)
     if hvd.rank() == 0:
         time.sleep(APART_S)

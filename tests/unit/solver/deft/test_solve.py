@@ -1,4 +1,3 @@
-import time
 from random import Random
 
 import pytest
@@ -12,6 +11,7 @@ from deft_horovod.solver.predict.timeline import simulate
 from deft_horovod.solver.problem import Limits
 from tests.unit.support.models import MODELS, request
 from tests.unit.support.planning import assert_carried_once, make_parameters
+from tests.unit.support.timing import timed
 
 MANY = 2000
 COUNTS = st.one_of(st.integers(1, 40), st.integers(1, 120))
@@ -177,9 +177,7 @@ def test_a_hundred_buckets_are_planned_in_seconds(load):
         links=Profile.link_of(cost),
     )
     parameters = make_parameters([900_000 + 2_000 * i for i in range(count)])
-    begun = time.process_time()
-    plan = solve("deft", parameters, profile, Limits(1, 8))
-    took = time.process_time() - begun
-    print(f"{len(plan.buckets)} buckets, {len(plan.tasks)} messages: {took:.2f} s")
+    took_s, plan = timed(lambda: solve("deft", parameters, profile, Limits(1, 8)), 10.0)
+    print(f"{len(plan.buckets)} buckets, {len(plan.tasks)} messages: {took_s:.2f} s")
     assert len(plan.buckets) >= count
-    assert took < 10.0  # 2 s are aimed at; a busy machine may take longer
+    assert took_s < 10.0  # 2 s are aimed at; a busy machine may take longer
