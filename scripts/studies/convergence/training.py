@@ -18,6 +18,7 @@ from scripts.studies.convergence.acco import NAME as ACCO
 from scripts.studies.convergence.acco import TrialStep
 from scripts.studies.convergence.lateness import Arm, Gradients, Lateness
 from scripts.studies.convergence.tasks import TASKS, Batch, Task, batches
+from scripts.studies.rates import Rates
 
 _WARM: Final = 0.05  # of all steps, in which the learning rate rises
 _LOW: Final = 0.1  # of the learning rate, to which it falls
@@ -85,7 +86,7 @@ class Training:
         self.model = self.task.model()
         self.parameters = dict(self.model.named_parameters())
         self.optimizers = OPTIMIZERS[run.optimizer](list(self.parameters.values()), run.lr)
-        self.rates = [[g["lr"] for g in one.param_groups] for one in self.optimizers]
+        self.rates = Rates(self.optimizers)
         data, self.held_out = self.task.data()
         self.streams = [
             batches(
@@ -111,7 +112,7 @@ class Training:
     def train(self) -> Outcome:
         outcome, statistics = Outcome(self.run), Statistics(self.steps)
         for step in range(self.steps):
-            self._set_rates(rate_share(step / self.steps))
+            self.rates.set_to(rate_share(step / self.steps))
             own = [self._gradients(worker) for worker in range(self.run.workers)]
             average = {p: torch.stack([g[p] for g in own]).mean(0) for p in own[0]}
             statistics.add(step, own[0], average, self.late or list(average))
@@ -126,11 +127,6 @@ class Training:
                     break
         outcome.statistics = statistics.means()
         return outcome
-
-    def _set_rates(self, share: float) -> None:
-        for optimizer, rates in zip(self.optimizers, self.rates, strict=True):
-            for group, rate in zip(optimizer.param_groups, rates, strict=True):
-                group["lr"] = rate * share
 
     def _gradients(self, worker: int) -> Gradients:
         batch: Batch = next(self.streams[worker])

@@ -19,19 +19,17 @@ that decide. --restore takes those as finished.
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import torch
 
 from deft_horovod.base.wire_format import WireFormat
 from scripts.places import ROOT
+from scripts.studies import finished_runs
 from scripts.studies.formats import classes
 from scripts.studies.formats.report import page, pilot_text, seeds_by_task, untrained, verdicts
 from scripts.studies.formats.study import (
@@ -70,9 +68,7 @@ def train(run: Run) -> list[float]:
 
 def path_of(run: Run, folder: Path) -> Path:
     """Of its outcome, once it is finished."""
-    text = json.dumps(asdict(run), sort_keys=True)
-    name = f"{run.task}-{run.optimizer}-{run.format}-{run.seed}"
-    return folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.json"
+    return finished_runs.path_of(run, folder, "task", "optimizer", "format", "seed")
 
 
 def finish(runs: Sequence[Run], folder: Path, processes: int) -> None:
@@ -92,24 +88,16 @@ def _said(run: Run, losses: list[float]) -> str:
 
 def finished(runs: Iterable[Run], folder: Path) -> Losses:
     """As far as they are."""
-    paths = {run: path_of(run, folder) for run in runs}
-    return {
-        run: json.loads(path.read_text(encoding="utf-8"))
-        for run, path in paths.items()
-        if path.exists()
-    }
+    return finished_runs.finished({run: path_of(run, folder) for run in runs})
 
 
 def keep(losses: Losses, path: Path) -> None:
-    """One line for each run."""
-    rows = [json.dumps({**asdict(run), "losses": found}) for run, found in losses.items()]
-    path.write_text("[\n" + ",\n".join(rows) + "\n]\n", encoding="utf-8")
+    finished_runs.keep({run: {"losses": found} for run, found in losses.items()}, path)
 
 
 def kept(path: Path) -> Losses:
     """What :func:`keep` wrote; nothing if there is no such file."""
-    rows: list[dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.exists() else []
-    return {Run(**{k: v for k, v in row.items() if k != "losses"}): row["losses"] for row in rows}
+    return {run: found["losses"] for run, found in finished_runs.kept(path, Run).items()}
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:

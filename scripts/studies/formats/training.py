@@ -19,6 +19,7 @@ from deft_horovod.runtime.extension import native
 from scripts.places import ROOT
 from scripts.studies.convergence.training import OPTIMIZERS
 from scripts.studies.formats.tasks import TASKS
+from scripts.studies.rates import Rates
 
 EVALUATIONS: Final = 20
 _AVERAGED: Final = 5  # the last of them
@@ -82,7 +83,7 @@ class Training:
         self.parameters = dict(self.model.named_parameters())
         tensors: list[torch.Tensor] = list(self.parameters.values())
         self.optimizers = OPTIMIZERS[run.optimizer](tensors, run.lr)
-        self.rates = [[g["lr"] for g in one.param_groups] for one in self.optimizers]
+        self.rates = Rates(self.optimizers)
         self.streams = [
             self.task.stream(torch.Generator().manual_seed(1000 * run.seed + worker))
             for worker in range(run.workers)
@@ -98,7 +99,8 @@ class Training:
         losses: list[float] = []
         every = self.task.steps // EVALUATIONS
         for step in range(self.task.steps):
-            self._step(self.task.schedule(step / self.task.steps))
+            self.rates.set_to(self.task.schedule(step / self.task.steps))
+            self._step()
             if (step + 1) % every == 0:
                 with torch.no_grad():
                     losses.append(self.task.loss(self.model, self.task.held_out()).item())
@@ -106,7 +108,7 @@ class Training:
                     break
         return losses
 
-    def _step(self, share: float) -> None:
+    def _step(self) -> None:
         tensors = list(self.parameters.values())
         own = []
         for stream in self.streams:
@@ -118,9 +120,7 @@ class Training:
             p.grad = torch.stack(gradients).mean(0) if wire is None else wire.average(gradients)
         if self.task.clip:
             torch.nn.utils.clip_grad_norm_(tensors, self.task.clip)
-        for optimizer, rates in zip(self.optimizers, self.rates, strict=True):
-            for group, rate in zip(optimizer.param_groups, rates, strict=True):
-                group["lr"] = rate * share
+        for optimizer in self.optimizers:
             optimizer.step()
 
 

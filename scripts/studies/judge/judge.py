@@ -29,11 +29,12 @@ class Trial:
     arm: str
     difference: Difference
     scores: dict[str, float]  # by judge
+    halves: tuple[float, float] = (math.nan, math.nan)  # harm by every other seed, by the rest
 
     @property
     def harm(self) -> float:
         """In margins."""
-        return min(self.difference.mean / math.log1p(self.difference.margin), WORST)
+        return in_margins(self.difference.mean, self.difference.margin)
 
     @property
     def harmful(self) -> bool:
@@ -52,16 +53,28 @@ class Trial:
         return "harmless" if self.harmless else "not decided"
 
 
+def in_margins(log_ratio: float, margin: float) -> float:
+    return min(log_ratio / math.log1p(margin), WORST)
+
+
 def correlation(trials: Sequence[Trial], judge: str) -> float:
     """Of ranks, of those that the judge has a score for."""
     judged = [t for t in trials if judge in t.scores]
     return rank_correlation([t.scores[judge] for t in judged], [t.harm for t in judged])
 
 
-def within(trials: Sequence[Trial], judge: str) -> float:
-    """The mean correlation of the settings, each by itself."""
+def ceiling(trials: Sequence[Trial]) -> float:
+    """The correlation that a judge which knew the true harm would have with the harm that was seen,
+    as seeds differ: by how well half of the seeds tell what the others say (Spearman and Brown)."""
+    known = [t.halves for t in trials if all(map(math.isfinite, t.halves))]
+    halves = rank_correlation([first for first, _ in known], [other for _, other in known])
+    return math.sqrt(2.0 * halves / (1.0 + halves)) if halves > 0.0 else math.nan
+
+
+def by_setting(trials: Sequence[Trial], of: Callable[[Sequence[Trial]], float]) -> float:
+    """The mean over the settings, each by itself."""
     settings = dict.fromkeys(t.setting for t in trials)
-    found = [correlation([t for t in trials if t.setting == s], judge) for s in settings]
+    found = [of([t for t in trials if t.setting == s]) for s in settings]
     known = [one for one in found if math.isfinite(one)]
     return statistics.fmean(known) if known else math.nan
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from scripts.studies.convergence.preserver_report import table
 from scripts.studies.judge.arms import ARMS, EXACT_ARM, IN_USE
-from scripts.studies.judge.judge import Trial, correlation, limit, vetoes, within
+from scripts.studies.judge.judge import (
+    Trial,
+    by_setting,
+    ceiling,
+    correlation,
+    limit,
+    vetoes,
+)
 from scripts.studies.judge.study import Setting
 from scripts.studies.judge.training import Run
 from scripts.studies.judge.trials import MEASURED, TURN, Outcome, trials
@@ -34,7 +42,8 @@ _JUDGES: Final = """\
 
 Each arm in each setting has a harm and a score. *Correlation* is that of their ranks: of all
 together, and the mean of each setting by itself. The limit of a judge is the highest at which it
-vetoes 90 % of the harmful arms of the tasks that are not held out."""
+vetoes 90 % of the harmful arms of the tasks that are not held out. The last row says what noise
+leaves to reach: how well half of the seeds tell the harm that the other half sees."""
 _WORDS: Final[Mapping[str, str]] = {
     "whole": "error / gradient, of all parameters",
     "layers": "error / gradient, mean of the layers",
@@ -45,6 +54,8 @@ _WORDS: Final[Mapping[str, str]] = {
     TURN: "what the Preserver expects by the turn (late arms that are not rounded)",
 }
 
+_CEILING: Final = "*a judge that knew the true harm would reach, by the noise of what was seen*"
+
 
 def page(outcomes: Mapping[Run, Outcome], settings: Sequence[Setting]) -> str:
     found = [t for t in trials(outcomes) if t.setting in settings]
@@ -53,6 +64,7 @@ def page(outcomes: Mapping[Run, Outcome], settings: Sequence[Setting]) -> str:
     for title, arms in (("All arms", tuple(ARMS)), ("Arms in use", IN_USE)):
         of_these = [[t for t in some if t.arm in arms] for some in (known, new)]
         rows = [_row(judge, limit(known, judge), of_these) for judge in (*MEASURED, TURN)]
+        rows.append([_CEILING, *_correlations(of_these, ceiling), "", "", "", ""])
         parts += [f"### {title}", table(_HEADINGS, rows)]
     return "\n\n".join(parts) + "\n"
 
@@ -64,13 +76,16 @@ _HEADINGS: Final = (
 
 
 def _row(judge: str, at: float, known_and_new: Sequence[Sequence[Trial]]) -> list[str]:
-    numbers = [of(some, judge) for some in known_and_new for of in (correlation, within)]
+    numbers = _correlations(known_and_new, functools.partial(correlation, judge=judge))
     counts = [text for some in known_and_new for text in vetoes(some, judge, at).texts]
-    return [_WORDS[judge], *map(_number, numbers), *counts]
+    return [_WORDS[judge], *numbers, *counts]
 
 
-def _number(value: float) -> str:
-    return f"{value:.2f}" if math.isfinite(value) else ""
+def _correlations(
+    known_and_new: Sequence[Sequence[Trial]], of: Callable[[Sequence[Trial]], float]
+) -> list[str]:
+    numbers = [number for some in known_and_new for number in (of(some), by_setting(some, of))]
+    return [f"{number:.2f}" if math.isfinite(number) else "" for number in numbers]
 
 
 def _losses(found: Sequence[Trial]) -> str:

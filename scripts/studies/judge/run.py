@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import hashlib
-import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +23,7 @@ from typing import Any
 import torch
 
 from scripts.places import ROOT
+from scripts.studies import finished_runs
 from scripts.studies.formats.training import final_loss
 from scripts.studies.judge.page import page
 from scripts.studies.judge.study import Setting, rate_runs, settings_of, study_runs
@@ -46,9 +45,7 @@ def train(device: str, run: Run) -> dict[str, Any]:
 
 def path_of(run: Run, folder: Path) -> Path:
     """Of its outcome, once it is finished."""
-    text = json.dumps(asdict(run), sort_keys=True)
-    name = f"{run.task}-{run.optimizer}-{run.seed}".replace(" ", "-")
-    return folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.json"
+    return finished_runs.path_of(run, folder, "task", "optimizer", "seed")
 
 
 def _wanted(run: Run, options: argparse.Namespace) -> bool:
@@ -74,25 +71,17 @@ def loss_of(outcome: Mapping[str, Any]) -> float:
 
 def finished(runs: Iterable[Run], folder: Path) -> Outcomes:
     """As far as they are."""
-    paths = {run: path_of(run, folder) for run in runs}
-    return {run: json.loads(p.read_text("utf-8")) for run, p in paths.items() if p.exists()}
+    return finished_runs.finished({run: path_of(run, folder) for run in runs})
 
 
 def keep(outcomes: Mapping[Run, Mapping[str, Any]], path: Path) -> None:
-    """One line for each run. Those that were kept before and are not among these stay."""
-    everything = {**kept(path), **outcomes}
-    rows = [json.dumps({**asdict(run), **outcome}) for run, outcome in everything.items()]
-    path.write_text("[\n" + ",\n".join(rows) + "\n]\n", encoding="utf-8")
+    """Those that were kept before and are not among these stay."""
+    finished_runs.keep({**kept(path), **outcomes}, path)
 
 
 def kept(path: Path) -> Outcomes:
     """What :func:`keep` wrote; nothing if there is no such file."""
-    rows: list[dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.exists() else []
-    names = Run.__dataclass_fields__
-    return {
-        Run(**{name: row[name] for name in names}): {k: v for k, v in row.items() if k not in names}
-        for row in rows
-    }
+    return finished_runs.kept(path, Run)
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:

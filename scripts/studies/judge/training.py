@@ -19,6 +19,7 @@ from scripts.studies.formats.training import DIVERGED, EVALUATIONS, Wire
 from scripts.studies.judge.arms import ARMS, EXACT_ARM
 from scripts.studies.judge.probe import error_of
 from scripts.studies.judge.tasks import JUDGED
+from scripts.studies.rates import Rates
 
 PROBE_EVERY: Final = 25  # steps
 
@@ -54,7 +55,7 @@ class Training:
         named: dict[str, torch.Tensor] = dict(self._model.named_parameters())
         self._tensors = list(named.values())
         self._optimizers = OPTIMIZERS[run.optimizer](self._tensors, run.lr)
-        self._rates = [[g["lr"] for g in one.param_groups] for one in self._optimizers]
+        self._rates = Rates(self._optimizers)
         self._streams = [
             self._task.stream(torch.Generator().manual_seed(1000 * run.seed + worker))
             for worker in range(run.workers)
@@ -78,7 +79,7 @@ class Training:
         outcome = Outcome(late_share=late_bytes / sum(p.numel() for p in self._tensors))
         steps, statistics = self._task.steps, Statistics(self._task.steps)
         for step in range(steps):
-            self._set_rates(self._task.schedule(step / steps))
+            self._rates.set_to(self._task.schedule(step / steps))
             batches = [self._to_device(next(stream)) for stream in self._streams]
             own = [self._predicted(worker, batch) for worker, batch in enumerate(batches)]
             average = {p: self._average(p, own) for p in self._tensors}
@@ -97,11 +98,6 @@ class Training:
     def _to_device(self, batch: Batch) -> Batch:
         inputs, targets = batch
         return inputs.to(self._device), targets.to(self._device)
-
-    def _set_rates(self, share: float) -> None:
-        for optimizer, rates in zip(self._optimizers, self._rates, strict=True):
-            for group, rate in zip(optimizer.param_groups, rates, strict=True):
-                group["lr"] = rate * share
 
     def _predicted(self, worker: int, batch: Batch) -> Gradients:
         with self._lateness.predicted(worker):

@@ -13,7 +13,7 @@ from scripts.studies.convergence.training import first_late
 from scripts.studies.formats.noninferior import difference
 from scripts.studies.formats.training import final_loss
 from scripts.studies.judge.arms import ARMS, EXACT_ARM
-from scripts.studies.judge.judge import Trial
+from scripts.studies.judge.judge import Trial, in_margins
 from scripts.studies.judge.probe import Error
 from scripts.studies.judge.study import Setting, exact_of
 from scripts.studies.judge.tasks import JUDGED
@@ -37,19 +37,30 @@ def trials(outcomes: Mapping[Run, Outcome]) -> list[Trial]:
                 continue
             runs = {r: one for r, one in mine.items() if r.arm == name and exact_of(r) in mine}
             exact = {r.seed: mine[exact_of(r)] for r in runs}
-            compared = difference(
-                {r.seed: final_loss(one["losses"]) for r, one in runs.items()},
-                {seed: final_loss(one["losses"]) for seed, one in exact.items()},
-                setting.margin,
-            )
+            losses = {r.seed: final_loss(one["losses"]) for r, one in runs.items()}
+            exact_losses = {seed: final_loss(one["losses"]) for seed, one in exact.items()}
+            compared = difference(losses, exact_losses, setting.margin)
             if compared is None:
                 continue
             scores = _measured(list(runs.values()))
             if arm.late.late and not arm.rounds:
                 turns = [_expected(r, one, exact[r.seed]) for r, one in runs.items()]
                 scores[TURN] = statistics.fmean(turns)
-            found.append(Trial(setting, name, compared, scores))
+            halves = _halves(losses, exact_losses, setting.margin)
+            found.append(Trial(setting, name, compared, scores, halves))
     return found
+
+
+def _halves(
+    losses: Mapping[int, float], exact: Mapping[int, float], margin: float
+) -> tuple[float, float]:
+    """The harm that every other seed shows, and the rest."""
+    seeds = sorted(losses)
+    first, other = (
+        statistics.fmean(in_margins(math.log(losses[s] / exact[s]), margin) for s in half)
+        for half in (seeds[::2], seeds[1::2])
+    )
+    return first, other
 
 
 def _measured(outcomes: Sequence[Outcome]) -> dict[str, float]:

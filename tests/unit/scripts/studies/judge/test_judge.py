@@ -1,13 +1,23 @@
 """How well scores tell harm."""
 
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scripts.studies.formats.noninferior import Difference
-from scripts.studies.judge.judge import WORST, Trial, correlation, limit, vetoes, within
+from scripts.studies.judge.judge import (
+    WORST,
+    Trial,
+    by_setting,
+    ceiling,
+    correlation,
+    limit,
+    vetoes,
+)
 from scripts.studies.judge.study import Setting
 
 MARGIN = 0.01
@@ -40,9 +50,12 @@ def test_a_judge_that_ranks_as_harm_does_correlates_wholly(harms):
 
 
 def test_settings_count_by_themselves():
+    def whole(trials):
+        return correlation(trials, "whole")
+
     low = [_trial(h, h) for h in (1.0, 2.0, 3.0)]
     high = [_trial(h, h - 10.0, SECOND) for h in (4.0, 5.0, 6.0)]
-    assert within(low + high, "whole") == pytest.approx(1.0)
+    assert by_setting(low + high, whole) == pytest.approx(1.0)
     assert correlation(low + high, "whole") < 0.0
 
 
@@ -71,3 +84,27 @@ def test_where_nothing_is_harmful_nothing_is_vetoed():
     trials = [_trial(0.0, 5.0)]
     assert limit(trials, "whole") == math.inf
     assert vetoes(trials, "whole", math.inf).texts == ("0 of 0", "0 of 1")
+
+
+def test_what_noise_leaves_to_reach_is_all_where_halves_of_the_seeds_agree():
+    agreed = [replace(_trial(h, h), halves=(h, 2.0 * h)) for h in (1.0, 2.0, 3.0, 4.0)]
+    assert ceiling(agreed) == pytest.approx(1.0)
+    swapped = [replace(agreed[0], halves=(3.0, 2.0)), *agreed[1:]]
+    assert 0.0 < ceiling(swapped) < 1.0
+    against = [replace(trial, halves=(h, -h)) for h, trial in enumerate(agreed)]
+    assert math.isnan(ceiling(against))
+    assert math.isnan(ceiling([_trial(h, h) for h in (1.0, 2.0, 3.0)]))  # no halves are known
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.1, 2.0))
+@settings(max_examples=20)
+def test_it_is_what_the_true_harm_reaches(seed, noise):
+    """True harm against the mean of two noisy halves."""
+    random = np.random.default_rng(seed)
+    true = random.normal(size=4_000)
+    seen = true + noise * random.normal(size=(2, true.size))
+    noisy = [
+        replace(_trial(mean, t), halves=(a, b))
+        for t, mean, a, b in zip(true, seen.mean(0), *seen, strict=True)
+    ]
+    assert ceiling(noisy) == pytest.approx(correlation(noisy, "whole"), abs=0.05)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from scripts.studies.judge.judge import correlation
+from scripts.studies.judge.judge import WORST, correlation
 from scripts.studies.judge.probe import Error
 from scripts.studies.judge.training import Run
 from scripts.studies.judge.trials import MEASURED, TURN, trials
@@ -36,6 +36,14 @@ def test_an_arm_is_compared_with_exact_training_of_the_same_seeds():
     assert trial.difference.mean == pytest.approx((math.log(1.1) + math.log(1.2)) / 2)
     assert trial.difference.margin == 0.01
     assert trial.scores == dict.fromkeys(MEASURED, pytest.approx(0.1))
+
+
+def test_halves_of_the_seeds_say_each_what_harm_is():
+    (trial,) = trials(_outcomes("int8", [2.0 * 1.01, 2.0, 2.0 * 1.01**3, 2.0]))
+    assert trial.halves == (pytest.approx(2.0), pytest.approx(0.0))
+    assert trial.harm == pytest.approx(sum(trial.halves) / 2)
+    (lost,) = trials(_outcomes("int8", [2.0, math.inf]))
+    assert lost.halves == (0.0, WORST)
 
 
 def test_seeds_that_only_one_of_them_has_do_not_count():
