@@ -21,7 +21,7 @@ from deft_horovod.runtime.links.torch_link import open_torch_link
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.ranks.named_parameters import NamedParameter
 from deft_horovod.runtime.ranks.reduction import Reduction
-from deft_horovod.runtime.reduce.encoded import PAIR, LinkPath
+from deft_horovod.runtime.reduce.encoded import LinkPath
 from deft_horovod.runtime.reduce.planned import PlannedReducer, open_link, staged
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Links:
             self.unplanned = self._over_torch(devices, "unplanned")
         else:
             link = open_link(self._reduction, devices)
-        meshed = encodes and self._reduction.process_set.size() > PAIR
+        meshed = encodes and self._reduction.process_set.size() > 1
         self.opened = {HOROVOD_LINK: LinkPath(link, self._mesh(agreement) if meshed else None)}
         if second:
             way = self._reduction, second, self._config.deadline_s, agreement

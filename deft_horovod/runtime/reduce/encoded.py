@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _TAKES_RESTS: Final = ("all_reduce", "reduce_scatter")  # all values of a rank are in its message
 _NONE: Final[Mapping[str, _C.Encoding]] = {}
-PAIR: Final = 2  # ranks, which sum what they encode (docs/internals/encoded-link.md)
+_PAIR: Final = 2  # ranks, which can sum what they encode (docs/internals/encoded-link.md)
 
 
 def may_encode(device: torch.device) -> bool:
@@ -130,7 +130,8 @@ def links_of(
             continue
         # Nothing but sums comes from a rank in hvd.join(). None can join with a second link, or
         # over torch.distributed.
-        may_miss = ranks.size() > PAIR and len(plan.links) == 1 and not OVER_TORCH
+        sums = ranks.size() <= _PAIR and path.mesh is None
+        may_miss = not sums and len(plan.links) == 1 and not OVER_TORCH
         roll_call = f"{prefix}.here" if may_miss else ""
         exact = _exact_on(plan, number, prefix, reduction) if path.mesh is not None else _NONE
         found.append(path.encoded(ranks.size(), ranks.rank(), factor, carried, roll_call, exact))

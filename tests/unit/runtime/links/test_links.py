@@ -32,8 +32,10 @@ def test_on_a_gpu_they_were_handed_over_too_early_to_say_it(links):
     assert links.cost(None, plan_of(False, True)) == MEASURED
 
 
-@pytest.mark.parametrize(("size", "encodes", "meshed"), [(2, True, 0), (3, True, 1), (3, False, 0)])
-def test_more_than_two_ranks_have_a_mesh_if_they_may_encode(monkeypatch, size, encodes, meshed):
+@pytest.mark.parametrize(
+    ("size", "encodes", "meshed"), [(1, True, 0), (2, True, 1), (3, True, 1), (3, False, 0)]
+)
+def test_ranks_have_a_mesh_if_they_may_encode(monkeypatch, size, encodes, meshed):
     made = []
     process_set = SimpleNamespace(size=lambda: size)
     monkeypatch.setattr(module, "open_link", lambda reduction, devices: "link")
