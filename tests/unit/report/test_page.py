@@ -12,6 +12,7 @@ from deft_horovod.report.basics.findings import ReportInputs, findings
 from deft_horovod.report.data import report_data
 from deft_horovod.report.page import page
 from deft_horovod.report.parts.timelines import pictures
+from tests.timing import timed
 from tests.unit.solver.predict.test_timeline import whole_profiles
 from tests.unit.support.example import profile
 from tests.unit.support.planning import make_parameters
@@ -29,7 +30,6 @@ from tests.unit.support.reports import (
     renamed,
     sampled,
 )
-from tests.unit.support.timing import timed
 
 ALL = {
     "compared": compared(),

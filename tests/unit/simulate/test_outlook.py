@@ -5,9 +5,9 @@ from deft_horovod.policies import registry
 from deft_horovod.simulate.cluster import Cluster
 from deft_horovod.simulate.outlook import Outlook, Scenario
 from deft_horovod.solver.predict.timeline import simulate
+from tests.timing import timed
 from tests.unit.support import large
 from tests.unit.support.models import request as model
-from tests.unit.support.timing import timed
 
 NAMES = [name for name in registry() if name != "auto"]
 SECONDS = 10.0  # of one core, for a thousand tensors under all policies

@@ -9,11 +9,11 @@ from deft_horovod.config import Config
 from deft_horovod.policies.published.tensor_blocks import Blocks, Sending, Tensors, block_sizes
 from deft_horovod.profile import LinkCost
 from deft_horovod.solver.predict.timeline import simulate
+from tests.timing import timed
 from tests.unit.support.block_plans import BLOCK_BYTES, COST, assert_sound, instance, many_gradients
 from tests.unit.support.hard_requests import hard_requests
 from tests.unit.support.models import MODELS
 from tests.unit.support.models import request as model
-from tests.unit.support.timing import timed
 
 BLOCKS = Blocks.of(BLOCK_BYTES, COST)
 

@@ -4,9 +4,9 @@ import pytest
 
 from deft_horovod import policies
 from scripts.benchmarks import solver as bench
+from tests.timing import timed
 from tests.unit.support import large
 from tests.unit.support.models import with_formats
-from tests.unit.support.timing import timed
 
 
 def test_it_prints_a_row_for_each_load_and_writes_them(tmp_path, capsys):

@@ -9,9 +9,9 @@ from deft_horovod.profile import LinkCost, LinkProfile, Profile
 from deft_horovod.solver.deft.solve import solve
 from deft_horovod.solver.predict.timeline import simulate
 from deft_horovod.solver.problem import Limits
+from tests.timing import timed
 from tests.unit.support.models import MODELS, request
 from tests.unit.support.planning import assert_carried_once, make_parameters
-from tests.unit.support.timing import timed
 
 MANY = 2000
 COUNTS = st.one_of(st.integers(1, 40), st.integers(1, 120))
