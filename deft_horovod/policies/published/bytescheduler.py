@@ -21,7 +21,7 @@ from deft_horovod.plan import Plan
 from deft_horovod.policies.base import Request
 from deft_horovod.policies.measured import MeasuredPolicy
 from deft_horovod.policies.pieces import by_priority, horovod_link, plan_of_pieces, wire_bytes
-from deft_horovod.policies.published.tuning import fastest, piece_sizes_bytes
+from deft_horovod.policies.published.tuning import fastest, sizes_bytes
 from deft_horovod.profile import LinkProfile
 
 # Partitions in flight. The published defaults, 1 M parameters and a credit of 4 M, are four.
@@ -53,7 +53,7 @@ def tuned(request: Request, link: LinkProfile) -> PieceSizes:
     config = request.config
     if not config.tune:
         return PieceSizes(config.partition_bytes, config.credit_bytes)
-    sizes = piece_sizes_bytes(wire_bytes(request))
+    sizes = sizes_bytes(sum(wire_bytes(request)))
     if len(request.parameters) <= _MOST_TOGETHER:
         return _best(
             request, link, [PieceSizes(s, count * s) for count in _IN_FLIGHT for s in sizes]
