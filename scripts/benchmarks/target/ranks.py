@@ -20,6 +20,7 @@ from torch import nn
 from scripts.cluster import jobs
 from scripts.studies.convergence import tasks as convergence_tasks
 from scripts.studies.convergence.training import OPTIMIZERS, rate_share
+from scripts.studies.rates import Rates
 
 WIDTH, DEPTH = 96, 6
 ALONE_STEPS = 8  # to find out how long the processor takes for a step
@@ -62,7 +63,7 @@ class Training:
         self.net = model()
         self.pace = Pace(self.net)
         (self.inner,) = OPTIMIZERS[options["optimizer"]]([*self.net.parameters()], options["lr"])
-        self.rates = [group["lr"] for group in self.inner.param_groups]
+        self.rates = Rates([self.inner])  # whose groups are also those of what wraps it
         data, held_out = self.task.data()
         self.held_out = tuple(part[:EVALUATED] for part in held_out)
         generator = torch.Generator().manual_seed(1000 * options["seed"] + rank)
@@ -71,9 +72,7 @@ class Training:
         self.schedule = options["schedule"]
 
     def step(self, number: int, optimizer: Any) -> None:
-        share = rate_share(number / self.steps) if self.schedule == "cosine" else 1.0
-        for group, rate in zip(optimizer.param_groups, self.rates, strict=True):
-            group["lr"] = rate * share
+        self.rates.set_to(rate_share(number / self.steps) if self.schedule == "cosine" else 1.0)
         optimizer.zero_grad()
         self.task.loss(self.net, next(self.stream)).backward()
         optimizer.step()

@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from scripts.places import ROOT
+from scripts.studies import finished_runs
 from scripts.studies.convergence.calm import calm_section
 from scripts.studies.convergence.kept import rates_of, restored, to_data
 from scripts.studies.convergence.lateness import Arm
@@ -95,9 +96,7 @@ def kept_data(folder: Path, name: str) -> list[dict[str, Any]]:
 def report(runs: Iterable[Run], finished: Path, folder: Path, name: str) -> None:
     """Of those of the runs that are finished."""
     paths = {run: path_of(run, finished) for run in dict.fromkeys(runs)}
-    outcomes = [
-        (run, json.loads(path.read_text("utf-8"))) for run, path in paths.items() if path.exists()
-    ]
+    outcomes = [*finished_runs.finished(paths).items()]
     found = cells(outcomes)
     folder.mkdir(parents=True, exist_ok=True)
     seeds = {len(cell.losses) for row in found.values() for cell in row}
