@@ -46,7 +46,7 @@ class Job:
     ) -> None:
         self.model, self.make, self.options = model or mlp(), make, options
         plan = plan or plan_of(self.model, [Late()] * 6, wire_format=wire_format)
-        self.file = stock.broadcast_object(saved(plan), name="formats.plan")
+        self.file = saved(plan)
         self.optimizer = self.wrap(self.model)
         self.data = Data()
 

@@ -92,11 +92,13 @@ def plan_of(
 
 
 def saved(plan: Plan) -> str:
-    """The plan in a file, which only the deciding rank reads."""
-    folder = tempfile.mkdtemp(prefix="deft-late-")
-    path = Path(folder) / "plan.json"
-    plan.save(path)
-    return str(path)
+    """The plan in a file of rank 0, which alone reads it; all ranks know its path."""
+    path = ""
+    if stock.rank() == 0:
+        path = str(Path(tempfile.mkdtemp(prefix="deft-late-")) / "plan.json")
+        plan.save(path)
+    shared: str = stock.broadcast_object(path, name="late.plan")
+    return shared
 
 
 def sgd(model: nn.Module) -> torch.optim.Optimizer:
@@ -113,7 +115,7 @@ class LateJob:
     def __init__(self, timings: Sequence[Late], make: Make, correction: str) -> None:
         self.model, self.timings, self.make, self.correction = mlp(), timings, make, correction
         plan = plan_of(self.model, timings)
-        self.file = stock.broadcast_object(saved(plan), name="late.plan")
+        self.file = saved(plan)
         self.optimizer = self.wrap(self.model)
         self.data = Data()
 

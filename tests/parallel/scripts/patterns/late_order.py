@@ -104,7 +104,7 @@ class Ledger:
 
     def __init__(self, timings: Sequence[Late]) -> None:
         self.model, self.data = mlp(), Data()
-        file = stock.broadcast_object(saved(plan_of(self.model, timings)), name="ledger.plan")
+        file = saved(plan_of(self.model, timings))
         self.optimizer: Any = hvd.DistributedOptimizer(
             torch.optim.SGD(self.model.parameters(), lr=1.0),
             self.model.named_parameters(),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
-from pathlib import Path
 from typing import Any
 from unittest import SkipTest
 
@@ -14,7 +12,7 @@ from torch import nn
 
 import deft_horovod.torch as hvd
 from deft_horovod.errors import AgreementError, PlanError
-from tests.parallel.scripts.late_plans import Late, plan_of
+from tests.parallel.scripts.late_plans import Late, plan_of, saved
 from tests.parallel.scripts.training import (
     Data,
     assert_equal_models,
@@ -233,8 +231,8 @@ def case_a_profile_survives_a_reset() -> None:
 def case_a_plan_of_another_model_is_refused_on_all_ranks() -> None:
     job = Job("bucket")
     job.train(2)
-    plan = hvd_plan_file()
-    other = Job("bucket", plan_file=plan)
+    plan = plan_of(nn.Sequential(nn.Linear(3, 4)), [Late()] * 2)
+    other = Job("bucket", plan_file=saved(plan))
     try:
         other.train(1, reference=False)
     except (PlanError, AgreementError) as error:
@@ -250,27 +248,12 @@ def case_a_saved_plan_runs_again() -> None:
     job.train(8, reference=False)
     plan, profile = job.optimizer.plan, job.optimizer.profile
     assert plan.prediction.profile == profile.hash()
-    path = ""
-    if stock.rank() == 0:
-        path = str(Path(tempfile.mkdtemp(prefix="deft-control-")) / "plan.json")
-        plan.save(path)
-    path = stock.broadcast_object(path, name="pilot.saved")
-    again = Job("auto", plan_file=path)
+    again = Job("auto", plan_file=saved(plan))
     again.train(3, reference=False)
     assert again.optimizer.plan == plan
     for optimizer in (job.optimizer, again.optimizer):
         optimizer.flush()
     assert equal_on_all_ranks(again.model.parameters())
-
-
-def hvd_plan_file() -> str:
-    """A plan for another model, in a file that rank 0 wrote."""
-    path = ""
-    if stock.rank() == 0:
-        path = str(Path(tempfile.mkdtemp(prefix="deft-control-")) / "plan.json")
-        plan_of(nn.Sequential(nn.Linear(3, 4)), [Late()] * 2).save(path)
-    shared: str = stock.broadcast_object(path, name="pilot.plan")
-    return shared
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def check(optimizer_name: str, lr: float, arm: Arm) -> None:
     simulated.train()
     model, stream = real.model, real.streams[stock.rank()]
     timings = [Late(delay=arm.delay, merged=arm.merge)] * len(list(model.parameters()))
-    file = stock.broadcast_object(saved(plan_of(model, timings)), name="plan")
+    file = saved(plan_of(model, timings))
     optimizer = hvd.DistributedOptimizer(
         MAKE[optimizer_name](model.parameters(), lr),
         model.named_parameters(),
