@@ -5,7 +5,7 @@ would on an accelerator (scripts/benchmarks/target/ranks.py). Stock Horovod sets
 final validation loss, and 1 %. Finished trainings are kept: started again, it goes on where it was
 stopped. It ends by writing docs/studies/benchmarks/NAME.md, NAME.json and NAME.png.
 
-  python -m scripts.benchmarks.target.run                    everything: about two hours
+  python -m scripts.benchmarks.target.run                    everything: about 105 minutes
   python -m scripts.benchmarks.target.run --seeds 1 --ccr 1  a first look
   python -m scripts.benchmarks.target.run --only-report      write the tables of what is there
 """
