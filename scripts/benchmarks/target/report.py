@@ -147,6 +147,23 @@ def draw(done: Sequence[Done], path: Path) -> None:
     figure.savefig(path, dpi=110, bbox_inches="tight")
 
 
+def pace(done: Sequence[Done]) -> str:
+    """What steps took beside the trainings, where nothing travels: whether all had the same."""
+    said = []
+    for name, title in _TITLES.items():
+        times_ms = [ms for one in done if one["options"]["name"] == name for ms in one["alone_ms"]]
+        if times_ms:
+            middle = f"{statistics.median(times_ms):.1f}"
+            said.append(f"{middle} ({min(times_ms):.1f} .. {max(times_ms):.1f}) ms for {title}")
+    return (
+        f"Just before and just after a training, a step without communication took {_list(said)}."
+    )
+
+
+def _list(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
 def _kept(one: Done) -> dict[str, Any]:
     options = {key: value for key, value in one["options"].items() if key != "output"}
     return {**one, "options": options}
@@ -160,15 +177,16 @@ def write(done: Sequence[Done], name: str, command: str, folder: Path) -> Path:
         f"({first['schedule']}), {first['steps']} steps of {first['compute_ms']:g} ms computing on "
         f"{first['hosts']} hosts, real gradients. The target is stock Horovod's final validation "
         f"loss with the same seed, and {100 * _MARGIN:g} %. Profile, warm-up and trials count as "
-        "time. Geometric means over the seeds, with their 95 % t-intervals; trimmed: without the "
-        "fastest and the slowest seed. The final loss is that after the same number of steps, to "
-        "that of stock Horovod."
+        "time; the clock never stops. Geometric means over the seeds, with their 95 % t-intervals; "
+        "trimmed: without the fastest and the slowest seed. The final loss is that after the same "
+        "number of steps, to that of stock Horovod."
     )
     text = [
         f"# Time to a loss: {name}",
         f"Made by `{command}`; what is measured and how is in [README.md](README.md).",
         what,
         table(done),
+        pace(done),
         f"![loss over time]({name}.png)",
     ]
     folder.mkdir(parents=True, exist_ok=True)

@@ -41,10 +41,10 @@ def test_ranks_begin_alike_and_see_different_data():
 
 def test_training_lowers_the_loss():
     training = target_ranks.Training({**OPTIONS, "steps": 30}, 0)
-    before = training.evaluate()
+    before = training.loss_of(training.parameters())
     for number in range(30):
         training.step(number, training.inner)
-    assert training.evaluate() < before - 0.3
+    assert training.loss_of(training.parameters()) < before - 0.3
     assert training.inner.param_groups[0]["lr"] < OPTIONS["lr"]
 
 
@@ -54,8 +54,103 @@ def test_a_constant_rate_stays():
     assert training.inner.param_groups[0]["lr"] == OPTIONS["lr"]
 
 
-def test_alone_a_step_takes_what_the_processor_needs():
-    assert 0.0 < target_ranks.alone_s(OPTIONS) < 1.0
+def rehearsal():
+    torch.set_num_threads(1)
+    return target_ranks.Rehearsal(OPTIONS, lambda: None)
+
+
+def test_a_rehearsal_finds_out_how_much_longer_than_the_processor_needs_a_step_takes():
+    found = rehearsal()
+    alone_s = found.step_s()
+    assert found.by_s == 0.0
+    found.settle(3.0 * alone_s)
+    assert 0.0 < found.by_s < 3.0 * alone_s
+    assert found.step_s() > 1.5 * alone_s
+
+
+def test_a_rehearsal_cannot_make_the_processor_faster():
+    found = rehearsal()
+    found.settle(1e-6)
+    assert found.by_s == 0.0
+    assert found.step_s() > 1e-6
+
+
+def test_a_rehearsal_leaves_the_training_alone():
+    training, _ = train(2)
+    before = training.parameters()
+    rehearsal().step_s()
+    for mine, theirs in zip(before, training.parameters(), strict=True):
+        assert torch.equal(mine, theirs)
+
+
+def course(every, **arm):
+    torch.set_num_threads(1)
+    training = target_ranks.Training(OPTIONS, 0)
+    options = {"every": every, "arm": {"stock": True, **arm}}
+    return target_ranks.run(training, lambda training: training.inner, options)
+
+
+def test_validation_does_not_count_as_time(monkeypatch):
+    def slow_loss_of(self, _):
+        time.sleep(0.2)
+        return 1.0
+
+    monkeypatch.setattr(target_ranks.Training, "loss_of", slow_loss_of)
+    began_s = time.perf_counter()
+    rows, _ = course(every=1)
+    slept_s = 0.2 * OPTIONS["steps"]
+    assert rows[-1][1] <= time.perf_counter() - began_s - slept_s
+
+
+def test_each_loss_is_that_of_its_step():
+    rows, _ = course(every=4)
+    assert [step for step, _, _ in rows] == [4, 8, 10]
+    assert [row[1] for row in rows] == sorted(row[1] for row in rows)
+    for step, _, loss in rows:
+        stopped, _ = train(step)
+        assert loss == stopped.loss_of(stopped.parameters())
+
+
+def test_wrapping_the_optimizer_counts_as_time():
+    def wrap(training):
+        time.sleep(0.5)
+        return training.inner
+
+    training = target_ranks.Training({**OPTIONS, "steps": 1}, 0)
+    rows, _ = target_ranks.run(training, wrap, {"every": 1, "arm": {"stock": True}})
+    assert rows[0][1] >= 0.5
+
+
+def test_what_is_late_arrives_within_the_time():
+    class Late:
+        def __init__(self, inner):
+            self.inner, self.zero_grad, self.step = inner, inner.zero_grad, inner.step
+            self.flushed = 0
+
+        def flush(self):
+            self.flushed += 1
+            time.sleep(0.5)
+
+    training = target_ranks.Training({**OPTIONS, "steps": 2}, 0)
+    options = {"every": 1, "arm": {"stock": False}}
+    rows, optimizer = target_ranks.run(training, lambda given: Late(given.inner), options)
+    assert optimizer.flushed == 1
+    assert rows[1][1] - rows[0][1] >= 0.5
+
+
+@pytest.mark.parametrize("after_ms", [80.0, 83.0, 77.0])
+def test_a_training_counts_whose_pace_was_kept(after_ms):
+    found = {"alone_ms": [80.0, after_ms], "options": {"compute_ms": 80.0}}
+    assert target_ranks.refusal(found) is None
+
+
+@pytest.mark.parametrize("after_ms", [90.0, 70.0])
+def test_a_training_does_not_count_whose_pace_changed(after_ms):
+    found = {"alone_ms": [80.0, after_ms], "options": {"compute_ms": 80.0}}
+    refused = target_ranks.refusal(found)
+    assert f"{after_ms:.0f} ms" in refused
+    assert "80 ms" in refused
+    assert "quiet" in refused
 
 
 def test_by_itself_it_says_who_starts_it(capsys, monkeypatch):

@@ -20,7 +20,7 @@ def training(name, curve, ccr=1.0, seed=1, stats=None):
         "schedule": "cosine",
         "output": "somewhere",
     }
-    return {"options": options, "curve": curve, "stats": stats or {}}
+    return {"options": options, "alone_ms": [79.5, 80.5], "curve": curve, "stats": stats or {}}
 
 
 STOCK = training("stock", [(100, 10.0, 3.0), (200, 20.0, 2.0)])
@@ -52,6 +52,13 @@ def test_the_table_tells_what_was_not_reached_and_what_ran():
     assert len(text.splitlines()) == 5
 
 
+def test_it_says_whether_all_arms_had_the_same_pace():
+    assert target_report.pace([STOCK, {**WORSE, "alone_ms": [79.0, 82.0]}]) == (
+        "Just before and just after a training, a step without communication took "
+        "80.0 (79.5 .. 80.5) ms for stock Horovod and 80.5 (79.0 .. 82.0) ms for ours."
+    )
+
+
 def test_without_stock_horovod_there_is_no_target():
     assert not target_report.by_point([FAST])
 
@@ -59,7 +66,9 @@ def test_without_stock_horovod_there_is_no_target():
 def test_a_report_has_table_numbers_and_picture(tmp_path):
     other = training("stock", [(100, 30.0, 3.0), (200, 60.0, 2.0)], ccr=2.0)
     path = target_report.write([STOCK, FAST, WORSE, other], "target", "command", tmp_path)
-    assert "| 2 | stock Horovod |" in path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    assert "| 2 | stock Horovod |" in text
+    assert "a step without communication took" in text
     rows = json.loads((tmp_path / "target.json").read_text(encoding="utf-8"))
     assert len(rows) == 4
     assert all("output" not in row["options"] for row in rows)
