@@ -5,7 +5,7 @@ would on an accelerator (scripts/benchmarks/target/ranks.py). Stock Horovod sets
 final validation loss, and 1 %. Finished trainings are kept: started again, it goes on where it was
 stopped. It ends by writing docs/studies/benchmarks/NAME.md, NAME.json and NAME.png.
 
-  python -m scripts.benchmarks.target.run                    everything: about 105 minutes
+  python -m scripts.benchmarks.target.run                    everything: about two hours
   python -m scripts.benchmarks.target.run --seeds 1 --ccr 1  a first look
   python -m scripts.benchmarks.target.run --only-report      write the tables of what is there
 """
@@ -87,9 +87,17 @@ def run_all(waiting: list[bench.Job]) -> list[str]:
                 _, seconds, loss = json.loads(job.path.read_text("utf-8"))["curve"][-1]
                 print(f"loss {loss:.3f} after {seconds:.0f} s")
             else:
-                print(f"FAILED: {problem}")
-                problems.append(f"{what}: {problem}")
+                said = refused(job.path.with_suffix(".log")) or problem
+                print(f"FAILED: {said}")
+                problems.append(f"{what}: {said}")
     return problems
+
+
+def refused(log: Path) -> str | None:
+    """Why a training that ended does not count, if it says so."""
+    mark = "benchmarks.target.ranks: "
+    lines = log.read_text("utf-8").splitlines() if log.is_file() else []
+    return next((line.partition(mark)[2] for line in lines if mark in line), None)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

@@ -43,6 +43,15 @@ def test_what_is_there_is_not_trained_again(options):
     assert first.done()
 
 
+def test_a_training_that_does_not_count_says_why(tmp_path):
+    log = tmp_path / "stock.log"
+    assert bench_target.refused(log) is None
+    log.write_text("[1]<stderr>:a warning\n", encoding="utf-8")
+    assert bench_target.refused(log) is None
+    log.write_text("[0]<stderr>:benchmarks.target.ranks: too slow\nhorovodrun\n", encoding="utf-8")
+    assert bench_target.refused(log) == "too slow"
+
+
 def test_a_report_of_nothing_is_an_error(options, capsys):
     words = ["--only-report", "--folder", str(options.folder)]
     assert bench_target.main(words) == 1
