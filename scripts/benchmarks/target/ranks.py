@@ -151,6 +151,7 @@ def run(
             optimizer.flush()
         if number % options["every"] == 0 or number == training.steps:
             kept.append((number, time.perf_counter() - began_s, training.parameters()))
+    training.pace.slow_down(0.0)  # validation need not take as long as computing
     return [(number, spent_s, training.loss_of(then)) for number, spent_s, then in kept], optimizer
 
 

@@ -76,17 +76,18 @@ def test_a_rehearsal_cannot_make_the_processor_faster():
 
 
 def test_a_rehearsal_leaves_the_training_alone():
-    training, _ = train(2)
-    before = training.parameters()
+    without, _ = train(2)
     rehearsal().step_s()
-    for mine, theirs in zip(before, training.parameters(), strict=True):
+    after, _ = train(2)
+    for mine, theirs in zip(without.parameters(), after.parameters(), strict=True):
         assert torch.equal(mine, theirs)
 
 
-def course(every, **arm):
+def course(every, by_s=0.0):
     torch.set_num_threads(1)
     training = target_ranks.Training(OPTIONS, 0)
-    options = {"every": every, "arm": {"stock": True, **arm}}
+    training.pace.slow_down(by_s)
+    options = {"every": every, "arm": {"stock": True}}
     return target_ranks.run(training, lambda training: training.inner, options)
 
 
@@ -100,6 +101,13 @@ def test_validation_does_not_count_as_time(monkeypatch):
     rows, _ = course(every=1)
     slept_s = 0.2 * OPTIONS["steps"]
     assert rows[-1][1] <= time.perf_counter() - began_s - slept_s
+
+
+def test_only_steps_sleep_and_validation_does_not(monkeypatch):
+    slept_s = []
+    monkeypatch.setattr(target_ranks.time, "sleep", slept_s.append)
+    course(every=1, by_s=30.0)
+    assert sum(slept_s) == pytest.approx(30.0 * OPTIONS["steps"])
 
 
 def test_each_loss_is_that_of_its_step():
