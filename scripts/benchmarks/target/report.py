@@ -1,9 +1,13 @@
-"""What scripts/benchmarks/target/run.py measured: time to a loss, as a table and as curves."""
+"""What scripts/benchmarks/target/run.py measured: time to a loss, as a table and as curves.
+
+python -m scripts.benchmarks.target.report FILE.json  the table of a report, from its data
+"""
 
 from __future__ import annotations
 
 import json
 import statistics
+import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,9 +15,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from deft_horovod.picture.figure import new_figure
-from scripts.benchmarks.target.ratios import as_more, as_times, in_words, trimmed
+from scripts.benchmarks.target.curve import AVERAGED, MARGIN, Done, levelled, speed
+from scripts.benchmarks.target.ratios import as_more, as_times, in_words, mean_of, trimmed
 
-_MARGIN: Final = 0.01  # above stock Horovod's final loss
 _TITLES: Final = MappingProxyType(
     {
         "stock": "stock Horovod",
@@ -33,7 +37,6 @@ _COLOURS: Final = MappingProxyType(
     }
 )
 
-Done = Mapping[str, Any]  # a training
 Key = tuple[float, int]  # CCR and seed
 
 
@@ -49,30 +52,6 @@ def _at(points: Mapping[Key, dict[str, Done]], ccr: float) -> list[dict[str, Don
     return [arms for (ratio, _), arms in points.items() if ratio == ccr]
 
 
-def target_of(stock: Done) -> float:
-    return float(stock["curve"][-1][2]) * (1.0 + _MARGIN)
-
-
-def seconds_to(one: Done, target: float) -> float | None:
-    """When its loss falls to the target for the first time, between evaluations on a line."""
-    before: tuple[float, float] | None = None
-    for _, seconds, loss in one["curve"]:
-        if loss <= target:
-            if before is None:
-                return float(seconds)
-            share = (before[1] - target) / (before[1] - loss)
-            return float(before[0] + share * (seconds - before[0]))
-        before = seconds, loss
-    return None
-
-
-def speed(arms: Mapping[str, Done], name: str, over: str = "stock") -> float | None:
-    """How many times faster one arm gets to the target than another."""
-    target = target_of(arms["stock"])
-    mine, theirs = seconds_to(arms[name], target), seconds_to(arms[over], target)
-    return theirs / mine if mine and theirs else None
-
-
 def _faster(here: Sequence[Mapping[str, Done]], name: str, over: str) -> list[str]:
     """How many times, with the interval; and without the largest and the smallest."""
     found = [speed(arms, name, over) for arms in here if over in arms]
@@ -85,6 +64,17 @@ def _faster(here: Sequence[Mapping[str, Done]], name: str, over: str) -> list[st
     return [in_words(reached), "" if without is None else as_times(without)]
 
 
+def _single(here: Sequence[Mapping[str, Done]], name: str) -> str:
+    """How many times as fast as stock Horovod and as stock in fp16, by single validations."""
+    texts = []
+    for over in ("stock", "fp16"):
+        found = [speed(arms, name, over) for arms in here if over in arms]
+        reached = [one for one in found if one is not None]
+        known = bool(found) and len(reached) == len(found)
+        texts.append(as_times(mean_of(reached).value) if known else "-")
+    return ", ".join(texts)
+
+
 def _loss(here: Sequence[Mapping[str, Done]], name: str) -> str:
     """After the same number of steps, to that of stock Horovod, in percent."""
     ratios = [arms[name]["curve"][-1][2] / arms["stock"]["curve"][-1][2] for arms in here]
@@ -92,10 +82,10 @@ def _loss(here: Sequence[Mapping[str, Done]], name: str) -> str:
 
 
 def table(done: Sequence[Done]) -> str:
-    points = by_point(done)
+    single, points = by_point(done), by_point([levelled(one) for one in done])
     head = ["CCR", "arm", "seeds", "ms a step", "final loss"]
     head += ["to the target, times as fast as stock", "trimmed", "as stock in fp16", "trimmed"]
-    head += ["runs in the end"]
+    head += ["both by single validations", "runs in the end"]
     lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
     for ccr in sorted({key[0] for key in points}):
         for name in _TITLES:
@@ -111,6 +101,7 @@ def table(done: Sequence[Done]) -> str:
                 _loss(here, name),
                 *_faster(here, name, "stock"),
                 *_faster(here, name, "fp16"),
+                _single([arms for arms in _at(single, ccr) if name in arms], name),
                 ", ".join(sorted({_runs(arms[name]) for arms in here})),
             ]
             lines.append(f"| {' | '.join(cells)} |")
@@ -175,10 +166,11 @@ def write(done: Sequence[Done], name: str, command: str, folder: Path) -> Path:
     what = (
         f"A transformer on characters, {first['optimizer']} at {first['lr']:g} "
         f"({first['schedule']}), {first['steps']} steps of {first['compute_ms']:g} ms computing on "
-        f"{first['hosts']} hosts, real gradients. The target is stock Horovod's final validation "
-        f"loss with the same seed, and {100 * _MARGIN:g} %. Profile, warm-up and trials count as "
-        "time; the clock never stops. Geometric means over the seeds, with their 95 % t-intervals; "
-        "trimmed: without the fastest and the slowest seed. The final loss is that after the same "
+        f"{first['hosts']} hosts, real gradients. A loss is the mean of {AVERAGED} validations. "
+        "The target is stock Horovod's final one with the same seed, and "
+        f"{100 * MARGIN:g} %. Profile, warm-up and trials count as time; the clock never stops. "
+        "Geometric means over the seeds, with their 95 % t-intervals; trimmed: without the fastest "
+        "and the slowest seed. The final loss is that after the same "
         "number of steps, to that of stock Horovod."
     )
     text = [
@@ -196,3 +188,7 @@ def write(done: Sequence[Done], name: str, command: str, folder: Path) -> Path:
     (folder / f"{name}.json").write_text(f"[\n{rows}\n]\n", encoding="utf-8")
     draw(done, folder / f"{name}.png")
     return path
+
+
+if __name__ == "__main__":
+    print(table(json.loads(Path(sys.argv[1]).read_text("utf-8"))))

@@ -28,23 +28,6 @@ FAST = training("fast", [(100, 5.0, 3.0), (200, 10.0, 1.9)], stats=STATS)
 WORSE = training("auto", [(100, 5.0, 3.0), (200, 10.0, 2.1)])
 
 
-def test_time_is_taken_between_evaluations():
-    assert target_report.seconds_to(STOCK, 2.5) == pytest.approx(15.0)
-    assert target_report.seconds_to(STOCK, 3.5) == 10.0
-    assert target_report.seconds_to(STOCK, 1.0) is None
-
-
-def test_speed_is_that_of_the_way_to_stock_horovods_last_loss():
-    arms = {"stock": STOCK, "fast": FAST, "auto": WORSE}
-    target = target_report.target_of(STOCK)
-    assert target == pytest.approx(2.02)
-    mine = 5.0 + 5.0 * (3.0 - target) / 1.1
-    theirs = 10.0 + 10.0 * (3.0 - target)
-    assert target_report.speed(arms, "fast") == pytest.approx(theirs / mine)
-    assert target_report.speed(arms, "stock") == 1.0
-    assert target_report.speed(arms, "auto") is None
-
-
 def test_the_table_tells_what_was_not_reached_and_what_ran():
     text = target_report.table([STOCK, FAST, WORSE])
     assert "not reached by 1 of 1" in text
@@ -75,16 +58,35 @@ def test_a_report_has_table_numbers_and_picture(tmp_path):
     assert (tmp_path / "target.png").stat().st_size > 1000
 
 
+def falling(times=1.0, better=1.0):
+    """From 2.9 to 2.0 in a hundred seconds, or so many times that."""
+    return [(10 * i, 10.0 * i * times, better * (3.0 - 0.1 * i)) for i in range(1, 11)]
+
+
+def cells_of(row):
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
 def test_seeds_make_an_interval_and_the_fastest_and_the_slowest_are_left_out():
     done = []
     for seed in (1, 2, 3, 4):
-        done.append(training("stock", [(100, 10.0, 3.0), (200, 20.0, 2.0)], seed=seed))
-        done.append(training("fp16", [(100, 8.0, 3.0), (200, 16.0, 2.0)], seed=seed))
-        done.append(training("auto", [(100, 5.0, 3.0), (200, 9.0 + seed, 2.002)], seed=seed))
-    row = next(r for r in target_report.table(done).splitlines() if "| ours |" in r)
-    cells = [cell.strip() for cell in row.strip("|").split("|")]
+        done.append(training("stock", falling(), seed=seed))
+        done.append(training("fp16", falling(0.8), seed=seed))
+        done.append(training("auto", falling(0.4 + 0.05 * seed, 1.001), seed=seed))
+    cells = cells_of(next(r for r in target_report.table(done).splitlines() if "| ours |" in r))
     assert cells[4] == "+0.1% (+0.1% .. +0.1%)"
     mean, low, high = (float(c.strip("(")) for c in cells[5].strip(")").replace("..", "").split())
     assert 1.0 < low < mean < high
     assert low < float(cells[6]) < high
     assert float(cells[8]) == pytest.approx(0.8 * float(cells[6]), abs=0.01)
+
+
+def test_a_single_lucky_validation_counts_in_a_column_of_its_own():
+    lucky = falling(0.5)
+    lucky[2] = (*lucky[2][:2], 1.9)
+    rows = target_report.table([training("stock", falling()), training("fast", lucky)]).splitlines()
+    cells = cells_of(rows[3])
+    over_stock, over_fp16 = cells[9].split(", ")
+    assert float(over_stock) > 6.0
+    assert over_fp16 == "-"
+    assert float(cells[5]) == pytest.approx(2.0, abs=0.2)
