@@ -17,12 +17,12 @@ def levelled(one: Done, averaged: int = AVERAGED) -> Done:
     """The same with the mean of so many validations up to each, from where there are as many."""
     curve = one["curve"]
     losses = [loss for _, _, loss in curve]
-    first = min(averaged, len(curve))
-    level = [
-        (*curve[end - 1][:2], statistics.fmean(losses[end - first : end]))
-        for end in range(first, len(curve) + 1)
+    window = min(averaged, len(curve))
+    means = [
+        (*curve[end - 1][:2], statistics.fmean(losses[end - window : end]))
+        for end in range(window, len(curve) + 1)
     ]
-    return {**one, "curve": level}
+    return {**one, "curve": means}
 
 
 def target_of(stock: Done) -> float:

@@ -52,9 +52,14 @@ def _at(points: Mapping[Key, dict[str, Done]], ccr: float) -> list[dict[str, Don
     return [arms for (ratio, _), arms in points.items() if ratio == ccr]
 
 
+def _speeds(here: Sequence[Mapping[str, Done]], name: str, over: str) -> list[float | None]:
+    """Seed by seed; None where the target was not reached."""
+    return [speed(arms, name, over) for arms in here if over in arms]
+
+
 def _faster(here: Sequence[Mapping[str, Done]], name: str, over: str) -> list[str]:
     """How many times, with the interval; and without the largest and the smallest."""
-    found = [speed(arms, name, over) for arms in here if over in arms]
+    found = _speeds(here, name, over)
     if not found:
         return ["", ""]
     reached = [one for one in found if one is not None]
@@ -68,7 +73,7 @@ def _single(here: Sequence[Mapping[str, Done]], name: str) -> str:
     """How many times as fast as stock Horovod and as stock in fp16, by single validations."""
     texts = []
     for over in ("stock", "fp16"):
-        found = [speed(arms, name, over) for arms in here if over in arms]
+        found = _speeds(here, name, over)
         reached = [one for one in found if one is not None]
         known = bool(found) and len(reached) == len(found)
         texts.append(as_times(mean_of(reached).value) if known else "-")
