@@ -304,23 +304,26 @@ def _deadlines(plan: Plan) -> None:
     and, in plan order, on its link; there the lists of successive cycles run one after another.
     """
     lanes: list[_Window] = [(0, 0)] * len(plan.links)
+    in_order = [link.plan_order for link in plan.links]
     latest = max((task.step for task in plan.tasks), default=0)
+    # Looked up once: a plan has thousands of tasks.
+    ends = [_deadline(generation) for generation in plan.generations]
+    tasks = [(*_window(task), task.generation, task.link) for task in plan.tasks]
     for cycle in range(2 + latest // plan.period):  # then it repeats itself
         shift = cycle * plan.period
-        in_turn: dict[int, _Window] = {}
-        for index, task in enumerate(plan.tasks):
-            step, stage = _window(task)
-            leaves = max((step + shift, stage), in_turn.get(task.generation, (0, 0)))
-            if plan.links[task.link].plan_order:
-                leaves = lanes[task.link] = max(leaves, lanes[task.link])
-            in_turn[task.generation] = leaves
-            step, stage = _deadline(plan.generations[task.generation])
-            if leaves > (step + shift, stage):
+        in_turn: list[_Window] = [(0, 0)] * len(ends)
+        for index, (step, stage, generation, link) in enumerate(tasks):
+            leaves = max((step + shift, stage), in_turn[generation])
+            if in_order[link]:
+                leaves = lanes[link] = max(leaves, lanes[link])
+            in_turn[generation] = leaves
+            last_step, last_stage = ends[generation]
+            if leaves > (last_step + shift, last_stage):
                 raise _broken(
                     "deadlines",
                     f"task {index} leaves too late, by its own window or one listed before it",
                     f"{_window_text(leaves)}",
-                    f"{_window_text((step + shift, stage))} or earlier",
+                    f"{_window_text((last_step + shift, last_stage))} or earlier",
                 )
 
 

@@ -132,15 +132,10 @@ def by_priority(
     cost = measured.cost.with_in_flight(in_flight)
     owners, messages = [], []
     for index, size_bytes in enumerate(wire_bytes(request)):
+        ready_us, priority = profile.ready_in_backward_us(index), need_us(profile, index)
         for part_bytes in even_pieces(size_bytes, piece_bytes):
             owners.append(index)
-            messages.append(
-                QueuedMessage(
-                    bytes=part_bytes,
-                    ready_us=profile.ready_in_backward_us(index),
-                    priority=need_us(profile, index),
-                )
-            )
+            messages.append(QueuedMessage(part_bytes, ready_us, priority))
     return tuple(
         Piece(
             parameter=owners[departure.message],

@@ -14,14 +14,16 @@ optimisation in the running job; where there are many gradients, first one and t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from deft_horovod.plan import Plan
 from deft_horovod.policies.base import Request
 from deft_horovod.policies.measured import MeasuredPolicy
 from deft_horovod.policies.pieces import by_priority, horovod_link, plan_of_pieces, wire_bytes
-from deft_horovod.policies.published.tuning import fastest, sizes_bytes
+from deft_horovod.policies.published.tuning import fastest_place, sizes_bytes
 from deft_horovod.profile import LinkProfile
 
 # Partitions in flight. The published defaults, 1 M parameters and a credit of 4 M, are four.
@@ -40,32 +42,55 @@ class ByteScheduler(MeasuredPolicy):
     summary = "partitions leave by priority as far as there is credit (ByteScheduler)"
 
     def schedule(self, request: Request, link: LinkProfile) -> Plan:
-        return self.plan_with(request, link, tuned(request, link))
-
-    def plan_with(self, request: Request, link: LinkProfile, setting: PieceSizes) -> Plan:
-        limited = horovod_link(credit_bytes=setting.credit_bytes)
-        pieces = by_priority(request, link, setting.partition_bytes, limited)
-        return plan_of_pieces(self.name, request, pieces, limited)
+        return tuned(request, link)[1]
 
 
-def tuned(request: Request, link: LinkProfile) -> PieceSizes:
-    """The partition and the credit with the shortest predicted step."""
+def tuned(request: Request, link: LinkProfile) -> tuple[PieceSizes, Plan]:
+    """The partition and the credit with the shortest predicted step, and the plan with them."""
     config = request.config
     if not config.tune:
-        return PieceSizes(config.partition_bytes, config.credit_bytes)
-    sizes = sizes_bytes(sum(wire_bytes(request)))
+        given = PieceSizes(config.partition_bytes, config.credit_bytes)
+        return given, _plan(request, link, given)
+    gradients_bytes = wire_bytes(request)
+    sizes = sizes_bytes(sum(gradients_bytes))
     if len(request.parameters) <= _MOST_TOGETHER:
         return _best(
             request, link, [PieceSizes(s, count * s) for count in _IN_FLIGHT for s in sizes]
         )
-    best = _best(request, link, [PieceSizes(size, _IN_FLIGHT[0] * size) for size in sizes])
-    size = best.partition_bytes
-    return _best(
-        request, link, [best, *(PieceSizes(size, count * size) for count in _IN_FLIGHT[1:])]
+    first = _IN_FLIGHT[0]
+    best, plan = _best(
+        request,
+        link,
+        [PieceSizes(size, first * size) for size in _that_differ(sizes, gradients_bytes, first)],
     )
+    size = best.partition_bytes
+    others = [PieceSizes(size, count * size) for count in _IN_FLIGHT[1:]]
+    return _best(request, link, others, (best, plan))
 
 
-def _best(request: Request, link: LinkProfile, settings: list[PieceSizes]) -> PieceSizes:
-    policy = ByteScheduler()
-    plans = [policy.plan_with(request, link, setting) for setting in settings]
-    return settings[plans.index(fastest(plans, request.profile))]
+def _that_differ(sizes: Sequence[int], gradients_bytes: Sequence[int], in_flight: int) -> list[int]:
+    """Of partitions that cut nothing, with credit for everything, the first one says it all."""
+    largest, total = max(gradients_bytes), sum(gradients_bytes)
+    found: dict[tuple[int, int], int] = {}
+    for size in sizes:
+        found.setdefault((min(size, largest), min(in_flight * size, total)), size)
+    return list(found.values())
+
+
+def _best(
+    request: Request,
+    link: LinkProfile,
+    settings: Sequence[PieceSizes],
+    known: tuple[PieceSizes, Plan] | None = None,
+) -> tuple[PieceSizes, Plan]:
+    """`known`: one more, which stays unless another beats it."""
+    before = [known] if known is not None else []
+    plans = (_plan(request, link, setting) for setting in settings)
+    place, plan = fastest_place(chain((plan for _, plan in before), plans), request.profile)
+    return [*(setting for setting, _ in before), *settings][place], plan
+
+
+def _plan(request: Request, link: LinkProfile, setting: PieceSizes) -> Plan:
+    limited = horovod_link(credit_bytes=setting.credit_bytes)
+    pieces = by_priority(request, link, setting.partition_bytes, limited)
+    return plan_of_pieces(ByteScheduler.name, request, pieces, limited)

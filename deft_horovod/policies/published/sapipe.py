@@ -65,7 +65,7 @@ class SaPipe(MeasuredPolicy):
 
 def _settings(request: Request, link: LinkProfile) -> list[PieceSizes]:
     """What suits `bytescheduler`; and nothing cut, as what is late need not be."""
-    found = tuned(request, link)
+    found, _ = tuned(request, link)
     if not request.config.tune or len(request.parameters) > _MANY:
         return [found]
     whole = sum(wire_bytes(request))

@@ -89,6 +89,14 @@ def task_times_us(plan: Plan, profile: Profile) -> tuple[float, ...]:
     return tuple(times)
 
 
+def busy_us(plan: Plan, task_us: Sequence[float]) -> tuple[float, ...]:
+    """How long each link is busy with the messages of a period: none can take less."""
+    found = [0.0] * len(plan.links)
+    for task, time_us in zip(plan.tasks, task_us, strict=True):
+        found[task.link] += time_us
+    return tuple(found)
+
+
 def _halves(profile: Profile) -> dict[tuple[str, str], LinkCost]:
     """What the two halves of an all-reduce were measured to cost, by (link, operation)."""
     found: dict[tuple[str, str], LinkCost] = {}

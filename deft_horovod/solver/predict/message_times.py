@@ -108,7 +108,7 @@ class Traffic:
         self._ready_us: list[float | None] = []
         self._done: list[int] = []  # messages that have got their times
         # Of each message, that is cycle * tasks + task.
-        self._times: list[tuple[float, float, float, float] | None] = []
+        self._times: list[MessageTimes | None] = []
 
     def open_window(self, time_us: float) -> None:
         """The next window opens. They open one after another, forward and backward in turn."""
@@ -155,7 +155,7 @@ class Traffic:
     def _of(self, task: int, cycle: int) -> MessageTimes:
         times = self._times[cycle * self._tasks + task]
         assert times is not None  # noqa: S101 (it was waited for)
-        return MessageTimes(*times)
+        return times
 
     def _make_ready(self, generation: int, cycle: int, ready_us: float) -> None:
         instance = cycle * self._generations + generation
@@ -210,7 +210,8 @@ class Traffic:
         assert ready_us is not None  # noqa: S101 (or it could not leave)
         starts_us = max(leaves_us, self._free_us[link])
         arrives_us = self._free_us[link] = starts_us + self._task_us[task]
-        self._times[cycle * self._tasks + task] = (ready_us, leaves_us, starts_us, arrives_us)
+        times = MessageTimes(ready_us, leaves_us, starts_us, arrives_us)
+        self._times[cycle * self._tasks + task] = times
         self._done[instance] += 1
         if self._done[instance] < len(self._chain[generation]):
             self._make_ready(generation, cycle, arrives_us)

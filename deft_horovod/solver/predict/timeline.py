@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from deft_horovod.plan import Bucket, Plan, Slot
 from deft_horovod.plan.contents import contents
 from deft_horovod.profile import Profile
-from deft_horovod.solver.predict.costs import check_fit, task_times_us
+from deft_horovod.solver.predict.costs import busy_us, check_fit, task_times_us
 from deft_horovod.solver.predict.message_times import Traffic
 
 # Cycles beyond those that a message takes to be applied: a limit for links so nearly saturated
@@ -49,8 +49,7 @@ class StageSpan:
     ends_us: float
 
 
-@dataclass(frozen=True)
-class SimulatedMessage:
+class SimulatedMessage(NamedTuple):
     """One message, from its last gradient to the moment at which its sum is applied."""
 
     task: int
@@ -111,15 +110,13 @@ def simulate(plan: Plan, profile: Profile, moments: BucketMoments | None = None)
     shown = run.cycles_done - 1 - lag
     begins_us = run.begins_us(shown)
     period_us = run.begins_us(shown + 1) - begins_us
-    volumes_us = [0.0] * len(plan.links)
-    for task, time_us in zip(plan.tasks, task_us, strict=True):
-        volumes_us[task.link] += time_us
-    needed_us = max([*volumes_us, period_us if steady else run.mean_period_us(shown)])
+    links_us = busy_us(plan, task_us)
+    needed_us = max([*links_us, period_us if steady else run.mean_period_us(shown)])
     return Timeline(
         step_us=max(needed_us / plan.period, profile.compute_us),
         compute_us=profile.compute_us,
         period_us=period_us,
-        link_busy=tuple(volume / needed_us if needed_us > 0.0 else 0.0 for volume in volumes_us),
+        link_busy=tuple(busy / needed_us if needed_us > 0.0 else 0.0 for busy in links_us),
         stages=tuple(
             StageSpan(step, stage, begin - begins_us, end - begins_us)
             for step, stage, begin, end in run.stages(shown)
@@ -149,7 +146,7 @@ class _Run:
         # in the forward behind it.
         self._complete: list[list[tuple[float, int]]] = [[] for _ in range(plan.period)]
         self._due: list[list[int]] = [[] for _ in range(plan.period)]
-        self._gated: list[list[tuple[float, int]]] = [[] for _ in range(plan.period)]
+        gated: list[list[tuple[float, int]]] = [[] for _ in range(plan.period)]
         place = [(bucket.arena, bucket.begin) for bucket in plan.buckets]
         order = sorted(
             range(len(plan.generations)), key=lambda g: place[plan.generations[g].bucket]
@@ -158,12 +155,16 @@ class _Run:
             spec = plan.generations[index]
             self._complete[spec.last_step].append((ready_us[spec.bucket], index))
             if spec.gated:
-                gate = (need_us[spec.bucket], index)
-                self._gated[spec.apply_step % plan.period].append(gate)
+                gated[spec.apply_step % plan.period].append((need_us[spec.bucket], index))
             else:
                 self._due[spec.apply_step % plan.period].append(index)
-        for group in (*self._complete, *self._gated):
+        for group in (*self._complete, *gated):
             group.sort(key=lambda entry: entry[0])
+        self._gates = [
+            [(at, [index for _, index in held]) for at, held in groupby(group, lambda g: g[0])]
+            for group in gated
+        ]
+        self._apply_step = [spec.apply_step for spec in plan.generations]
         self._now_us = 0.0
         self._spans: list[tuple[float, ...]] = []  # of each step: where its stages begin and end
         self._waits: list[list[Wait]] = []  # of each step
@@ -201,8 +202,8 @@ class _Run:
         """When forward would have begun, had it not been held up at its gates."""
         if step == 0:
             return begins_us
-        for need_us, gates in groupby(self._gated[(step - 1) % self._period], lambda gate: gate[0]):
-            held = self._instances(step - 1, [index for _, index in gates])
+        for need_us, gated in self._gates[(step - 1) % self._period]:
+            held = self._instances(step - 1, gated)
             opened_us = self._wait(held, begins_us + need_us, step)
             begins_us = opened_us - need_us
             self._applied_us.update(dict.fromkeys(held, opened_us))
@@ -212,7 +213,7 @@ class _Run:
         """Those that are applied in this step; none from before the first cycle."""
         found = []
         for index in generations:
-            cycle = (step - self._plan.generations[index].apply_step) // self._period
+            cycle = (step - self._apply_step[index]) // self._period
             if cycle >= 0:
                 found.append((index, cycle))
         return found
@@ -296,11 +297,11 @@ def bucket_moments(
     slots: Sequence[Slot], buckets: Sequence[Bucket], profile: Profile
 ) -> BucketMoments:
     """By the profile."""
-    ready, need = [], []
-    for members in contents(slots, buckets):
-        ready.append(max(profile.ready_in_backward_us(index) for index in members))
-        uses = [profile.first_use_us[index] for index in members]
-        need.append(
-            min(min(profile.forward_us if use is None else use, profile.forward_us) for use in uses)
-        )
-    return ready, need
+    end_us = profile.forward_us
+    ready_us = [profile.ready_in_backward_us(index) for index in range(len(slots))]
+    use_us = [end_us if use is None else min(use, end_us) for use in profile.first_use_us]
+    inside = contents(slots, buckets)
+    return (
+        [max([ready_us[index] for index in members]) for members in inside],
+        [min([use_us[index] for index in members]) for members in inside],
+    )

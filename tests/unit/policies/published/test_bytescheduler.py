@@ -6,7 +6,10 @@ from hypothesis import given
 from deft_horovod import policies
 from deft_horovod.config import Config
 from deft_horovod.plan.contents import contents
+from deft_horovod.policies.pieces import wire_bytes
+from deft_horovod.policies.published.tuning import sizes_bytes
 from deft_horovod.solver.predict.timeline import simulate
+from tests.unit.support import large
 from tests.unit.support.models import request as model
 from tests.unit.support.planning import bucket_bytes, requests
 
@@ -40,3 +43,13 @@ def test_tuning_is_predicted_to_be_no_slower_than_the_published_defaults(name):
     tuned_us = simulate(BYTESCHEDULER.plan(request), request.profile).step_us
     default = replace(request, config=Config(tune=False))
     assert tuned_us <= simulate(BYTESCHEDULER.plan(default), request.profile).step_us
+
+
+@pytest.mark.parametrize("coverage", [0.5, 4.0])
+def test_of_many_gradients_no_size_that_was_left_out_would_have_been_faster(coverage):
+    request = large.request(400, coverage)
+    plan = BYTESCHEDULER.plan(request)
+    for size in sizes_bytes(sum(wire_bytes(request))):
+        config = Config(tune=False, partition_bytes=size, credit_bytes=4 * size)
+        other = BYTESCHEDULER.plan(replace(request, config=config))
+        assert plan.prediction.step_us <= other.prediction.step_us
