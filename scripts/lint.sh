@@ -48,8 +48,7 @@ lint_python() {
   fi
   check "ruff" ruff check --quiet "${paths[@]}"
   check "ruff format" ruff format --quiet --diff "${paths[@]}"
-  check "mypy" mypy --strict -p deft_horovod
-  check "mypy scripts" mypy --strict -p scripts
+  check "mypy" mypy --strict -p deft_horovod -p scripts
   check "import-linter" lint-imports
   check "codespell" codespell deft_horovod csrc tests scripts docs .ci setup.py pyproject.toml ./*.md
   check "bash -n" bash_syntax

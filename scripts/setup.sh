@@ -122,10 +122,11 @@ print(*project["dependencies"], *more, sep="\n")
 PY
 }
 
+# Python compiles what is imported when it is imported; pip would compile everything, in one process.
 install_environment() {
   if ! "$python" -c 'import importlib.metadata as m; m.version("torch")' 2>/dev/null; then
     begin "installing $TORCH"
-    quietly "$python" -m pip install --quiet "$TORCH"
+    quietly "$python" -m pip install --quiet --no-compile "$TORCH"
     finish torch
   else
     skip torch
@@ -138,7 +139,7 @@ install_environment() {
   local packages
   mapfile -t packages < <(requirements)
   [ "${#packages[@]}" -gt 0 ] || fail "pyproject.toml names no dependencies"
-  quietly "$python" -m pip install --quiet "${packages[@]}"
+  quietly "$python" -m pip install --quiet --no-compile "${packages[@]}"
   finish packages
   if [ "$with_tools" = 1 ]; then mark environment; else mark run_environment; fi
 }

@@ -131,14 +131,15 @@ install_gtest() {
   fi
 }
 
-run_cpp_variant() {
+run_cpp_variant() { # NAME SANITIZER OPTIONS OF CMAKE...
   local name=$1 sanitize=$2 folder="build/cpp${2:+-$2}" generator=()
+  shift 2
   if command -v ninja >/dev/null && [ ! -f "$folder/CMakeCache.txt" ]; then
     generator=(-G Ninja)
   fi
   say "tests/cpp${sanitize:+ under the $sanitize sanitizer}"
   if ! { cmake -S . -B "$folder" "${generator[@]}" -DDEFT_SANITIZE="$sanitize" \
-    -DCMAKE_BUILD_TYPE=RelWithDebInfo && cmake --build "$folder" -j "$cores"; } \
+    -DCMAKE_BUILD_TYPE=RelWithDebInfo "$@" && cmake --build "$folder" -j "$cores"; } \
     >"$results/$name-build.log" 2>&1; then
     tail -n 40 "$results/$name-build.log" >&2
     broke "the C++ tests${sanitize:+ with -DDEFT_SANITIZE=$sanitize} do not build"
@@ -173,7 +174,8 @@ run_cpp() {
     return
   fi
   run_cpp_variant cpp-address address
-  run_cpp_variant cpp-thread thread
+  # One of them with what takes the place of csrc/cuda where there is no nvcc.
+  run_cpp_variant cpp-thread thread -DDEFT_CUDA=OFF
 }
 
 scripts/setup.sh

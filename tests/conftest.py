@@ -9,6 +9,7 @@ PER_TEST = {
     "test_compared_script.py",
     "test_elastic.py",
     "test_exit.py",
+    "test_fatal.py",
     "test_killed_peer.py",
     "test_libraries.py",
     "test_restart.py",
@@ -18,6 +19,8 @@ PER_TEST = {
 }
 # and these look at the jobs of another file.
 JOBS_OF = {"test_replicas.py": "test_parity.py"}
+# Of those that start a job each, these make hosts, whose names are the same in each of them.
+HOSTS = ("[link_stalls]", "[link_lost]")
 
 
 def pytest_configure():
@@ -31,7 +34,7 @@ def together(nodeid):
     """The name of the tests that one worker has to run, of which this is one."""
     path = PurePosixPath(nodeid.split("::", 1)[0])
     if path.name in PER_TEST:
-        return nodeid
+        return "hosts" if nodeid.endswith(HOSTS) else nodeid
     return str(path.with_name(JOBS_OF.get(path.name, path.name)))
 
 

@@ -317,13 +317,13 @@ def _deadlines(plan: Plan) -> None:
             if in_order[link]:
                 leaves = lanes[link] = max(leaves, lanes[link])
             in_turn[generation] = leaves
-            last_step, last_stage = ends[generation]
-            if leaves > (last_step + shift, last_stage):
+            end_step, end_stage = ends[generation]
+            if leaves > (end_step + shift, end_stage):
                 raise _broken(
                     "deadlines",
                     f"task {index} leaves too late, by its own window or one listed before it",
                     f"{_window_text(leaves)}",
-                    f"{_window_text((last_step + shift, last_stage))} or earlier",
+                    f"{_window_text((end_step + shift, end_stage))} or earlier",
                 )
 
 

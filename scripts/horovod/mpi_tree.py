@@ -63,6 +63,7 @@ def main() -> int:
     python = make_environment(TREE / ".venv")
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     environment["PATH"] = f"{python.parent}{os.pathsep}{environment['PATH']}"
+    environment["DEFT_FORCE_CPU"] = "1"  # as its Horovod; the tests under MPI use no GPU
     for command in (
         ["scripts/install_horovod.sh", "--python", str(python), "--mpi", "--gpu", "none"],
         [str(python), "setup.py", "--quiet", "build_ext", "--inplace"],

@@ -26,7 +26,8 @@ def install(folder: Path) -> int:
     record, wanted = folder / "packages", "\n".join([sys.version, sys.prefix, *PACKAGES])
     if record.is_file() and record.read_text(encoding="utf-8") == wanted:
         return 0
-    command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    command = [str(python), "-m", "pip", "install", "--quiet", "--no-compile"]
+    command += ["--disable-pip-version-check"]
     done = subprocess.run(
         [*command, *PACKAGES], capture_output=True, text=True, check=False, timeout=900
     )
