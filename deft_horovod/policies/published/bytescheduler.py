@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Final
 
 from deft_horovod.plan import Plan
@@ -58,14 +57,13 @@ def tuned(request: Request, link: LinkProfile) -> tuple[PieceSizes, Plan]:
             request, link, [PieceSizes(s, count * s) for count in _IN_FLIGHT for s in sizes]
         )
     first = _IN_FLIGHT[0]
-    best, plan = _best(
+    best, _ = _best(
         request,
         link,
         [PieceSizes(size, first * size) for size in _that_differ(sizes, gradients_bytes, first)],
     )
     size = best.partition_bytes
-    others = [PieceSizes(size, count * size) for count in _IN_FLIGHT[1:]]
-    return _best(request, link, others, (best, plan))
+    return _best(request, link, [PieceSizes(size, count * size) for count in _IN_FLIGHT])
 
 
 def _that_differ(sizes: Sequence[int], gradients_bytes: Sequence[int], in_flight: int) -> list[int]:
@@ -78,16 +76,11 @@ def _that_differ(sizes: Sequence[int], gradients_bytes: Sequence[int], in_flight
 
 
 def _best(
-    request: Request,
-    link: LinkProfile,
-    settings: Sequence[PieceSizes],
-    known: tuple[PieceSizes, Plan] | None = None,
+    request: Request, link: LinkProfile, settings: Sequence[PieceSizes]
 ) -> tuple[PieceSizes, Plan]:
-    """`known`: one more, which stays unless another beats it."""
-    before = [known] if known is not None else []
     plans = (_plan(request, link, setting) for setting in settings)
-    place, plan = fastest_place(chain((plan for _, plan in before), plans), request.profile)
-    return [*(setting for setting, _ in before), *settings][place], plan
+    place, plan = fastest_place(plans, request.profile)
+    return settings[place], plan
 
 
 def _plan(request: Request, link: LinkProfile, setting: PieceSizes) -> Plan:
