@@ -47,3 +47,11 @@ def speed(arms: Mapping[str, Done], name: str, over: str = "stock") -> float | N
     target = target_of(arms["stock"])
     mine, theirs = seconds_to(arms[name], target), seconds_to(arms[over], target)
     return theirs / mine if mine and theirs else None
+
+
+def speed_at_most(arms: Mapping[str, Done], name: str, over: str = "stock") -> float | None:
+    """As if it did with its last step where it never gets there. None: the other one does not."""
+    target = target_of(arms["stock"])
+    theirs = seconds_to(arms[over], target)
+    mine = seconds_to(arms[name], target) or float(arms[name]["curve"][-1][1])
+    return theirs / mine if theirs else None

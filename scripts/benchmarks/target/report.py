@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from deft_horovod.picture.figure import new_figure
-from scripts.benchmarks.target.curve import AVERAGED, MARGIN, Done, levelled, speed
+from scripts.benchmarks.target.curve import AVERAGED, MARGIN, Done, levelled, speed, speed_at_most
 from scripts.benchmarks.target.ratios import as_more, as_times, in_words, mean_of, trimmed
 
 _TITLES: Final = MappingProxyType(
@@ -58,13 +58,19 @@ def _speeds(here: Sequence[Mapping[str, Done]], name: str, over: str) -> list[fl
 
 
 def _faster(here: Sequence[Mapping[str, Done]], name: str, over: str) -> list[str]:
-    """How many times, with the interval; and without the largest and the smallest."""
+    """How many times, with the interval; and without the largest and the smallest. Where some never
+    get to the target, the most that they leave for the mean."""
     found = _speeds(here, name, over)
     if not found:
         return ["", ""]
     reached = [one for one in found if one is not None]
     if len(reached) < len(found):
-        return [f"not reached by {len(found) - len(reached)} of {len(found)}", ""]
+        said = f"not reached by {len(found) - len(reached)} of {len(found)}"
+        bounds = [speed_at_most(arms, name, over) for arms in here if over in arms]
+        known = [one for one in bounds if one is not None]
+        if len(known) == len(bounds):
+            said += f", at most {as_times(mean_of(known).value)}"
+        return [said, ""]
     without = trimmed(reached)
     return [in_words(reached), "" if without is None else as_times(without)]
 

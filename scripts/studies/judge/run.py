@@ -6,7 +6,8 @@ asked, and how.
     python -m scripts.studies.judge.run report
 
 Finished runs are kept in build/judge, so that it goes on where it was interrupted; `report` puts
-them into docs/studies/judge/*.json and makes the page anew from those.
+them into docs/studies/judge/*.json and makes the page anew from those. On another machine,
+`--restore` takes them from there.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from scripts.studies.formats.training import final_loss
 from scripts.studies.judge.page import page
 from scripts.studies.judge.study import Setting, rate_runs, settings_of, study_runs
 from scripts.studies.judge.training import Run, Training
-from scripts.studies.pool import train_all
+from scripts.studies.pool import train_all, write
 
 FINISHED = ROOT / "build" / "judge"
 REPORT = ROOT / "docs" / "studies" / "judge"
@@ -84,6 +85,15 @@ def kept(path: Path) -> Outcomes:
     return finished_runs.kept(path, Run)
 
 
+def restore(outcomes: Mapping[Run, Mapping[str, Any]], folder: Path) -> None:
+    """Takes them as finished; but a file that is there may be newer."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for run, outcome in outcomes.items():
+        path = path_of(run, folder)
+        if not path.exists():
+            write(path, outcome)
+
+
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -95,12 +105,17 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=99, help="train no more of a setting")
     parser.add_argument("--folder", type=Path, default=FINISHED, help="of finished runs")
     parser.add_argument("--report", type=Path, default=REPORT, help="folder of page and data")
+    parser.add_argument(
+        "--restore", action="store_true", help="take the runs of the kept data as finished"
+    )
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     rates_file, study_file = options.report / "rates.json", options.report / "study.json"
+    if options.restore:
+        restore({**kept(rates_file), **kept(study_file)}, options.folder)
     if options.stage == "rates":
         finish(rate_runs(), options)
     tried = {**kept(rates_file), **finished(rate_runs(), options.folder)}

@@ -28,6 +28,9 @@ def test_speed_is_that_of_the_way_to_stock_horovods_last_loss():
     assert curve.speed(arms, "fast") == pytest.approx(theirs / mine)
     assert curve.speed(arms, "stock") == 1.0
     assert curve.speed(arms, "auto") is None
+    assert curve.speed_at_most(arms, "auto") == pytest.approx(theirs / 10.0)
+    assert curve.speed_at_most(arms, "fast") == curve.speed(arms, "fast")
+    assert curve.speed_at_most(arms, "fast", "auto") is None
 
 
 @given(

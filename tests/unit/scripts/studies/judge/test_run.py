@@ -48,3 +48,6 @@ def test_a_command_trains_what_is_missing_and_reports_it(short, tmp_path, monkey
     assert len(trained) == 2  # the second time nothing was missing
     assert (tmp_path / PAGE).read_text().startswith("# What does the error")
     assert set(kept(tmp_path / "study.json")) == {RUN, Run("text", "sgd", 0.5, "exact", 1)}
+    elsewhere = [f"--folder={tmp_path / 'elsewhere'}", *options[1:], "--restore"]
+    assert main(["study", *elsewhere]) == 0
+    assert len(trained) == 2  # restored from what was kept
