@@ -12,6 +12,8 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from scripts.studies.pool import write
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -30,6 +32,13 @@ def finished(paths: Mapping[R, Path]) -> dict[R, Any]:
     return {
         run: json.loads(path.read_text("utf-8")) for run, path in paths.items() if path.exists()
     }
+
+
+def restore(outcomes: Mapping[Path, Any]) -> None:
+    """Finished runs again, of what was kept."""
+    for path, outcome in outcomes.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(path, outcome)
 
 
 def keep(outcomes: Mapping[R, Mapping[str, Any]], path: Path) -> None:

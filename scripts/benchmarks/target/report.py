@@ -57,20 +57,26 @@ def _speeds(here: Sequence[Mapping[str, Done]], name: str, over: str) -> list[fl
     return [speed(arms, name, over) for arms in here if over in arms]
 
 
+def _if_all(found: Sequence[float | None]) -> list[float] | None:
+    """None: one is not known."""
+    known = [one for one in found if one is not None]
+    return known if len(known) == len(found) else None
+
+
 def _faster(here: Sequence[Mapping[str, Done]], name: str, over: str) -> list[str]:
     """How many times, with the interval; and without the largest and the smallest. Where some never
     get to the target, the most that they leave for the mean."""
     found = _speeds(here, name, over)
     if not found:
         return ["", ""]
-    reached = [one for one in found if one is not None]
-    if len(reached) < len(found):
-        said = f"not reached by {len(found) - len(reached)} of {len(found)}"
-        bounds = [speed_at_most(arms, name, over) for arms in here if over in arms]
-        known = [one for one in bounds if one is not None]
-        if len(known) == len(bounds):
-            said += f", at most {as_times(mean_of(known).value)}"
-        return [said, ""]
+    reached = _if_all(found)
+    if reached is None:
+        said = f"not reached by {found.count(None)} of {len(found)}"
+        bounds = _if_all([speed_at_most(arms, name, over) for arms in here if over in arms])
+        return [
+            said if bounds is None else f"{said}, at most {as_times(mean_of(bounds).value)}",
+            "",
+        ]
     without = trimmed(reached)
     return [in_words(reached), "" if without is None else as_times(without)]
 
@@ -79,10 +85,8 @@ def _single(here: Sequence[Mapping[str, Done]], name: str) -> str:
     """How many times as fast as stock Horovod and as stock in fp16, by single validations."""
     texts = []
     for over in ("stock", "fp16"):
-        found = _speeds(here, name, over)
-        reached = [one for one in found if one is not None]
-        known = bool(found) and len(reached) == len(found)
-        texts.append(as_times(mean_of(reached).value) if known else "-")
+        reached = _if_all(_speeds(here, name, over))
+        texts.append(as_times(mean_of(reached).value) if reached else "-")
     return ", ".join(texts)
 
 

@@ -78,11 +78,9 @@ def _said(run: Run, outcome: dict[str, Any]) -> str:
 
 def restore(runs: Iterable[Run], folder: Path, data: Sequence[dict[str, Any]]) -> None:
     """Makes finished runs of what the data have."""
-    folder.mkdir(parents=True, exist_ok=True)
     missing = [run for run in dict.fromkeys(runs) if not path_of(run, folder).exists()]
     found = restored(missing, data)
-    for run, outcome in found.items():
-        path_of(run, folder).write_text(json.dumps(outcome), encoding="utf-8")
+    finished_runs.restore({path_of(run, folder): outcome for run, outcome in found.items()})
     print(f"convergence: restored {len(found)} of {len(missing)} runs")
 
 

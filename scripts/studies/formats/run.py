@@ -44,7 +44,7 @@ from scripts.studies.formats.study import (
 )
 from scripts.studies.formats.tasks import TASKS
 from scripts.studies.formats.training import Run, Training, beginning, final_loss
-from scripts.studies.pool import train_all, write
+from scripts.studies.pool import train_all
 
 FINISHED = ROOT / "build" / "formats"
 REPORT = ROOT / "docs" / "studies" / "formats"
@@ -126,10 +126,9 @@ def data_file(report: Path, study: Study, stage: str) -> Path:
 
 def restore(report: Path, study: Study, folder: Path) -> None:
     """Takes the runs that are kept as finished."""
-    folder.mkdir(parents=True, exist_ok=True)
     for stage in ("rates", "pilot", "study"):
-        for run, losses in kept(data_file(report, study, stage)).items():
-            write(path_of(run, folder), losses)
+        found = kept(data_file(report, study, stage))
+        finished_runs.restore({path_of(run, folder): losses for run, losses in found.items()})
 
 
 def of_classes(report: Path) -> str:

@@ -29,7 +29,7 @@ from scripts.studies.formats.training import final_loss
 from scripts.studies.judge.page import page
 from scripts.studies.judge.study import Setting, rate_runs, settings_of, study_runs
 from scripts.studies.judge.training import Run, Training
-from scripts.studies.pool import train_all, write
+from scripts.studies.pool import train_all
 
 FINISHED = ROOT / "build" / "judge"
 REPORT = ROOT / "docs" / "studies" / "judge"
@@ -87,11 +87,8 @@ def kept(path: Path) -> Outcomes:
 
 def restore(outcomes: Mapping[Run, Mapping[str, Any]], folder: Path) -> None:
     """Takes them as finished; but a file that is there may be newer."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for run, outcome in outcomes.items():
-        path = path_of(run, folder)
-        if not path.exists():
-            write(path, outcome)
+    paths = {run: path_of(run, folder) for run in outcomes}
+    finished_runs.restore({p: outcomes[run] for run, p in paths.items() if not p.exists()})
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:

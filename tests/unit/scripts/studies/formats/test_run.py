@@ -5,6 +5,7 @@ import pytest
 from scripts.studies.formats import run as program
 from scripts.studies.formats.study import rate_runs
 from scripts.studies.formats.training import Run
+from scripts.studies.pool import write
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def quick(monkeypatch):
             if not path.exists():
                 trained.append(run)
                 noise = 0.001 * (run.seed % 5) * (run.format != "f32")
-                program.write(path, [1.0 + run.lr + noise] * 20)
+                write(path, [1.0 + run.lr + noise] * 20)
 
     monkeypatch.setattr(program, "finish", finish)
     return trained
