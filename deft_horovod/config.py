@@ -146,7 +146,7 @@ class Config(BaseModel):
         ge=0.01,
         le=600,
         allow_inf_nan=False,
-        description="Time for measuring each link, once the steps are measured.",
+        description="Time for measuring each link, at most, once the steps are measured.",
     )
     warmup_steps: int = Field(
         100,

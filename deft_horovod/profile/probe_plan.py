@@ -13,7 +13,7 @@ SIZES: Final = 10
 _FEWEST_SIZES: Final = 8
 ALIGNMENT_BYTES: Final = 16
 # Rounds, and messages of each size in a round: enough for a median if possible, else at least one.
-_EFFORTS: Final = (((5, 4), (3, 4), (3, 2)), ((2, 2), (1, 2), (1, 1)))
+_EFFORTS: Final = (((11, 2), (7, 2), (3, 2)), ((2, 2), (1, 2), (1, 1)))
 # Smaller ones are only taken for the largest message when no larger one can be afforded.
 _FLOORS_BYTES: Final = (
     1 << 22,

@@ -251,12 +251,13 @@ def grid(stem: Path, point: dict[str, Any]) -> Iterator[Job]:
 
 # --- running it ----------------------------------------------------------------------------------
 def clean_environment() -> dict[str, str]:
-    """Nothing of the caller's settings changes what is measured.
+    """Nothing of the caller's settings changes what is measured, nor are modules compiled anew.
 
     All arms share Horovod's response cache. Its default holds one of them; when it overflows it
     forgets what is in use.
     """
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("HOROVOD_", "DEFT_"))}
+    settings = "HOROVOD_", "DEFT_", "PYTHONDONTWRITEBYTECODE"
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(settings)}
     return {**kept, "HOROVOD_CACHE_CAPACITY": str(CACHE_CAPACITY)}
 
 

@@ -23,7 +23,8 @@ from deft_horovod.runtime.job_request import Purpose
 _SYNCHRONOUS: Final = "least_stale"
 _ROUNDED: Final = "fewest_bytes"  # worth a try where wire formats are allowed
 _MORE_ROUNDS: Final = 4  # where noise hides which candidate is the fastest
-# A profile is over after so many steps if none took longer than another by more than that share.
+# A profile is over once all but one of the last steps took equally long, within that share: each
+# costs as much as stock Horovod's do, and what counts is the median.
 _STEADY_STEPS: Final = 5
 _STEADY: Final = 0.05
 LOOKS: Final = 40  # steps whose gradients are judged; the guard wants 20, twice is less noisy
@@ -185,15 +186,16 @@ class Phases:
     def may_end(self) -> bool:
         """Whether the profile ends here, if steps are steady on all ranks. People who ask for one
         get all of it; and no update comes late any sooner."""
-        enough = self._uncounted + _STEADY_STEPS == self.steps < self.phase.steps
+        enough = self._uncounted + _STEADY_STEPS <= self.steps < self.phase.steps
         in_time = self.purpose == "train" and not any(phase.late for phase in self._ahead)
         return enough and in_time and self.phase.kind == "profile"
 
     @property
     def is_steady(self) -> bool:
-        """Whether the steps of this phase took equally long."""
-        seen = self._seen_us
-        return len(seen) >= _STEADY_STEPS and max(seen) <= (1.0 + _STEADY) * min(seen)
+        """Whether the last steps of this phase took equally long, but for one at most: anything may
+        have held that up."""
+        seen = sorted(self._seen_us[-_STEADY_STEPS:])
+        return len(seen) == _STEADY_STEPS and seen[-2] <= (1.0 + _STEADY) * seen[0]
 
     def catch_up(self, steps: int) -> bool:
         """Another rank has run so many steps of this phase. True if it is over."""

@@ -14,7 +14,7 @@ from deft_horovod.profile.format_text import format_text
 from deft_horovod.profile.probe_plan import ALIGNMENT_BYTES, ProbePlan, probe_plan
 from deft_horovod.runtime.links.codec_probe import codec_samples
 from deft_horovod.runtime.links.message_stream import Allowance, MessageStream, names_of
-from deft_horovod.runtime.links.probe import MEASURE_SHARE, agree, measure
+from deft_horovod.runtime.links.probe import PLANNED_SHARE, agree, measure
 from deft_horovod.runtime.ranks.agreement import Agreement
 from deft_horovod.runtime.reduce.encoded import LinkPath, encoding_of
 
@@ -41,7 +41,7 @@ def probe_formats(
     if not formats or allowance.size == 1:
         return tuple(profiles)
     allowance = replace(allowance, budget_s=allowance.budget_s * _TIME_SHARE)
-    budget_us = allowance.budget_s * MEASURE_SHARE * _US
+    budget_us = allowance.budget_s * PLANNED_SHARE * _US
     samples = []
     for profile in profiles:
         any_plan = probe_plan(profile.cost, allowance.largest_bytes, budget_us)

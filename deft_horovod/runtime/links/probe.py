@@ -3,7 +3,8 @@
 Messages go as a plan would send them: a few in flight, the same names again and again, negotiation
 and Horovod's cycle included. The time of a message is that of a run of equal messages divided by
 their number. All ranks send the same messages in the same order; which ones, the lowest rank
-decides from a first look at the link, so that a slow link takes no longer than a fast one.
+decides from a first look at the link, so that a slow link takes no longer than a fast one. Training
+waits meanwhile, so it ends as soon as the messages have said the same twice.
 """
 
 from __future__ import annotations
@@ -32,10 +33,13 @@ _GROWTH: Final = 16
 # link that is so slow shows it by this factor.
 _TELLING_BYTES: Final = 65_536
 _TELLING_FACTOR: Final = 3.0
-# Of the time for a link: no message of the first look shall take more than this share, and all that
-# is sent afterwards fits into that.
+# Of the time for a link: no message of the first look shall take more than the first share; what is
+# planned to be sent afterwards fits into the second, and the third is its end.
 _LOOK_SHARE: Final = 0.05
-MEASURE_SHARE: Final = 0.75
+PLANNED_SHARE: Final = 0.25
+_MEASURE_SHARE: Final = 0.75
+_ALIKE: Final = 0.1  # two rounds that differ by less say the same
+_MOST_ROUNDS: Final = 11
 _LOOKS: Final = 3
 _ALONE_MESSAGES: Final = 4
 _MOST_BUSY_ROUNDS: Final = 100
@@ -74,9 +78,9 @@ def probe_links(
     """The cost of every link, the same on all ranks.
 
     All ranks call it together, while no other message is on its way; `prefix` begins the names of
-    the messages. It takes `allowance.budget_s` for each link, and as much again for all at once if
-    there are several. `halves_of`: the link whose reduce-scatters and all-gathers are measured too,
-    for as long as all-reduces.
+    the messages. It takes `allowance.budget_s` at most for each link, and as much again for all at
+    once if there are several. `halves_of`: the link whose reduce-scatters and all-gathers are
+    measured too, for as long as all-reduces.
     """
     if agreement.deciding:
         _LOG.info("measuring links (%s), up to %g s each", ", ".join(links), allowance.budget_s)
@@ -156,7 +160,7 @@ def _first_look(agreement: Agreement, stream: MessageStream, allowance: Allowanc
     rough = fit_samples(samples)
     if agreement.deciding and rough is not None:
         largest_bytes = min(allowance.largest_bytes, size_bytes)
-        text = probe_plan(rough, largest_bytes, allowance.budget_s * MEASURE_SHARE * _US).to_json()
+        text = probe_plan(rough, largest_bytes, allowance.budget_s * PLANNED_SHARE * _US).to_json()
     return ProbePlan.from_json(agreement.share(text))
 
 
@@ -169,12 +173,15 @@ def _look(
 ) -> tuple[float, bool]:
     """The time of a message, and whether the next larger one is fast enough: all that this one took
     longer than the one before is bytes. Of a few messages the fastest counts, as any of them may
-    have had to wait for something else; nothing is slow before it was slow several times."""
+    have had to wait for something else; nothing is slow before it was slow several times, unless
+    none is larger."""
     stream.reserve(size_bytes)
     stream.run_us(size_bytes, 1)
     time_us = math.inf
     for _ in range(_LOOKS):
         time_us = min(time_us, stream.run_us(size_bytes, 1), stream.run_us(size_bytes, 1))
+        if size_bytes * _GROWTH > allowance.largest_bytes:
+            break
         next_us = time_us + _of_bytes_us(size_bytes, time_us, before) * _GROWTH
         if _decided(agreement, next_us <= allowance.budget_s * _LOOK_SHARE * _US):
             return time_us, True
@@ -192,17 +199,34 @@ def _of_bytes_us(size_bytes: int, time_us: float, before: Sequence[LinkSample]) 
 def measure(
     agreement: Agreement, stream: MessageStream, plan: ProbePlan, allowance: Allowance
 ) -> _Samples:
-    """The medians of rounds over the sizes; fewer rounds if they take longer than expected."""
+    """The medians of rounds over the sizes, until two in a row say the same or the time is over."""
     stream.reserve(max(plan.sizes_bytes))
-    ends_s = time.perf_counter() + allowance.budget_s * MEASURE_SHARE
+    ends_s = time.perf_counter() + allowance.budget_s * _MEASURE_SHARE
     for size_bytes in plan.sizes_bytes:
         stream.run_us(size_bytes, min(_messages(plan, size_bytes), allowance.in_flight))
     times_us: _TimesUs = {size: [] for size in plan.sizes_bytes}
-    for number in range(plan.rounds):
-        if number and not _decided(agreement, time.perf_counter() < ends_s):
-            break
+    before = None
+    for _ in range(_MOST_ROUNDS):
         _round(stream, plan, times_us)
+        now = fit_samples(_last(times_us))
+        ended = time.perf_counter() >= ends_s or _alike(before, now, plan)
+        if _decided(agreement, ended):
+            break
+        before = now
     return _medians(times_us)
+
+
+def _last(times_us: _TimesUs) -> _Samples:
+    return tuple(LinkSample(size_bytes=size, time_us=us[-1]) for size, us in times_us.items())
+
+
+def _alike(one: LinkCost | None, other: LinkCost | None, plan: ProbePlan) -> bool:
+    """Whether two lines say the same of the smallest and of the largest message."""
+    if one is None or other is None:
+        return False
+    ends_bytes = plan.sizes_bytes[0], plan.sizes_bytes[-1]
+    pairs = ((one.time_us(size), other.time_us(size)) for size in ends_bytes)
+    return all(max(pair) <= (1.0 + _ALIKE) * min(pair) for pair in pairs)
 
 
 def _all_at_once(

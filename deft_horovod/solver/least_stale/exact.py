@@ -107,6 +107,7 @@ def _solve(
     solver.parameters.max_deterministic_time = limit
     solver.parameters.linearization_level = 2  # bounds come from the relaxation
     solver.parameters.cp_model_probing_level = 0  # finds nothing here
+    solver.parameters.presolve_inclusion_work_limit = 0  # nor does this: see _hardest_rows
     status = solver.solve(model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return start, False

@@ -30,14 +30,13 @@ from scripts.places import ROOT
 HOSTS: Final = 2
 STEPS, EVERY = 500, 25  # of a training; from one evaluation to the next
 LIMIT_S: Final = 400.0  # of so many steps
-_QUICK: Final = {"probe_s": 0.5, "trial_steps": 4}
 ARMS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
         "stock": {"stock": True, "compression": "none"},
         "fp16": {"stock": True, "compression": "fp16"},
-        "exact": {"stock": False, "config": {**_QUICK, "accuracy": "exact"}},
-        "auto": {"stock": False, "config": {**_QUICK}},
-        "fast": {"stock": False, "config": {**_QUICK, "accuracy": "fast"}},
+        "exact": {"stock": False, "config": {"accuracy": "exact"}},
+        "auto": {"stock": False, "config": {}},
+        "fast": {"stock": False, "config": {"accuracy": "fast"}},
     }
 )
 

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
@@ -55,7 +56,9 @@ def test_synchronous_plans_are_never_predicted_slower_than_those_of_other_polici
 def shares(plan):
     """Of the bytes: (delay, merged, gated) -> share."""
     total = sum(entry.bytes for entry in plan.prediction.staleness)
-    return {(s.delay, s.merged, s.gated): s.bytes / total for s in plan.prediction.staleness}
+    return {
+        (s.delay, s.merged, s.gated): Fraction(s.bytes, total) for s in plan.prediction.staleness
+    }
 
 
 def share(plan, **wanted):

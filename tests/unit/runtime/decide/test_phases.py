@@ -282,7 +282,12 @@ def walk(phases, *steps_us):
 
 @pytest.mark.parametrize(
     ("seen", "steady"),
-    [([100.0] * 5, True), ([100.0, 105.0, 102.0, 100.0, 101.0], True), ([100.0, 106.0] * 3, False)],
+    [
+        ([100.0] * 5, True),
+        ([100.0, 105.0, 102.0, 100.0, 101.0], True),
+        ([100.0, 900.0, 102.0, 100.0, 101.0], True),  # one was held up
+        ([100.0, 106.0] * 3, False),
+    ],
 )
 def test_a_profile_may_end_once_its_steps_are_steady(seen, steady):
     phases = Phases("auto", Config(profile_warmup_steps=3, profile_steps=10))
@@ -291,8 +296,14 @@ def test_a_profile_may_end_once_its_steps_are_steady(seen, steady):
     walk(phases, *seen[:5])
     assert phases.may_end
     assert phases.is_steady is steady
+    # All ranks ask at the same boundaries, and what counts are the last five steps.
+    for us, again in ((700.0, None), (600.0, False), (100.0, False), (100.0, False)):
+        walk(phases, us)
+        assert phases.may_end
+        assert again in (None, phases.is_steady)
     walk(phases, 100.0)
-    assert not phases.may_end  # all ranks ask at the same boundary
+    assert not phases.may_end  # it is over
+    assert not phases.is_steady
 
 
 @pytest.mark.parametrize(

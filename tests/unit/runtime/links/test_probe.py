@@ -194,3 +194,35 @@ def test_times_of_a_busy_machine_are_not_taken_for_bytes():
     ((link,),) = probed(1, {"busy": Disturbed(1, 0.0, 0.0)}, LIMITS)
     assert link.samples[-1].size_bytes > 1 << 16
     assert link.cost.beta_us_per_byte < 0.1
+
+
+class Growing(Wire):
+    """Every round takes longer than the one before."""
+
+    def send(self, rank, name, size_bytes):
+        factor = 1.2 ** (len(self.sent[rank]) / 30)
+        self._costs = (0.0002 * factor, 2e-8 * factor)
+        return super().send(rank, name, size_bytes)
+
+
+def rounds_of(wire):
+    """Rounds over the sizes, of two large messages each, without the one that warms up. No message
+    of the first look is as large."""
+    sizes = [size for _, size in wire.sent[0]]
+    return sizes.count(max(sizes)) / 2 - 1
+
+
+def test_a_link_is_measured_until_it_has_said_the_same_twice():
+    wire = Wire(1, 0.002, 2e-8)
+    began_s = time.monotonic()
+    ((link,),) = probed(1, {"steady": wire}, Allowance(budget_s=20.0, largest_bytes=3_000_000))
+    assert time.monotonic() - began_s < 10.0
+    assert 2 <= rounds_of(wire) <= 4
+    assert link.cost.beta_us_per_byte == pytest.approx(0.02, rel=0.3)
+    assert link.cost.alpha_us == pytest.approx(2000, rel=0.6)
+
+
+def test_a_link_that_never_says_the_same_is_not_measured_for_ever():
+    wire = Growing(1, 0.0, 0.0)
+    probed(1, {"unsteady": wire}, Allowance(budget_s=20.0, largest_bytes=200_000))
+    assert rounds_of(wire) == 11
