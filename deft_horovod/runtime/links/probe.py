@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 from typing import Final
@@ -45,7 +45,6 @@ _ALONE_MESSAGES: Final = 4
 _MOST_BUSY_ROUNDS: Final = 100
 
 _Samples = tuple[LinkSample, ...]
-_TimesUs = dict[int, list[float]]
 
 
 class _Fit(Part):
@@ -152,10 +151,9 @@ def _first_look(agreement: Agreement, stream: MessageStream, allowance: Allowanc
     size_bytes = SMALLEST_BYTES
     go_on = True
     while go_on:
-        time_us, fast = _look(agreement, stream, size_bytes, samples, allowance)
+        time_us, go_on = _look(agreement, stream, size_bytes, samples, allowance)
         samples.append(LinkSample(size_bytes=size_bytes, time_us=time_us))
         size_bytes *= _GROWTH
-        go_on = fast and size_bytes <= allowance.largest_bytes
     text = None
     rough = fit_samples(samples)
     if agreement.deciding and rough is not None:
@@ -204,20 +202,16 @@ def measure(
     ends_s = time.perf_counter() + allowance.budget_s * _MEASURE_SHARE
     for size_bytes in plan.sizes_bytes:
         stream.run_us(size_bytes, min(_messages(plan, size_bytes), allowance.in_flight))
-    times_us: _TimesUs = {size: [] for size in plan.sizes_bytes}
+    rounds: list[_Samples] = []
     before = None
     for _ in range(_MOST_ROUNDS):
-        _round(stream, plan, times_us)
-        now = fit_samples(_last(times_us))
+        rounds.append(_round(stream, plan))
+        now = fit_samples(rounds[-1])
         ended = time.perf_counter() >= ends_s or _alike(before, now, plan)
         if _decided(agreement, ended):
             break
         before = now
-    return _medians(times_us)
-
-
-def _last(times_us: _TimesUs) -> _Samples:
-    return tuple(LinkSample(size_bytes=size, time_us=us[-1]) for size, us in times_us.items())
+    return _of_each_size(median, rounds)
 
 
 def _alike(one: LinkCost | None, other: LinkCost | None, plan: ProbePlan) -> bool:
@@ -235,10 +229,7 @@ def _all_at_once(
     """Every link goes through its rounds while the others do."""
 
     def repeat(stream: MessageStream, plan: ProbePlan, count: int) -> _Samples:
-        times_us: _TimesUs = {size: [] for size in plan.sizes_bytes}
-        for _ in range(count):
-            _round(stream, plan, times_us)
-        return _medians(times_us)
+        return _of_each_size(median, [_round(stream, plan) for _ in range(count)])
 
     with ThreadPoolExecutor(len(streams)) as threads:
         running = [
@@ -252,9 +243,11 @@ def _all_at_once(
             raise
 
 
-def _round(stream: MessageStream, plan: ProbePlan, times_us: _TimesUs) -> None:
-    for size_bytes in plan.sizes_bytes:
-        times_us[size_bytes].append(stream.run_us(size_bytes, _messages(plan, size_bytes)))
+def _round(stream: MessageStream, plan: ProbePlan) -> _Samples:
+    return tuple(
+        LinkSample(size_bytes=size, time_us=stream.run_us(size, _messages(plan, size)))
+        for size in plan.sizes_bytes
+    )
 
 
 def _messages(plan: ProbePlan, size_bytes: int) -> int:
@@ -273,9 +266,11 @@ def _busy_rounds(
     return [min(_MOST_BUSY_ROUNDS, max(1, round(longest_us / max(us, 1.0)))) for us in round_us]
 
 
-def _medians(times_us: _TimesUs) -> _Samples:
+def _of_each_size(which: Callable[[list[float]], float], many: Iterable[_Samples]) -> _Samples:
+    """Of the times of each size the one that counts."""
     return tuple(
-        LinkSample(size_bytes=size, time_us=median(times)) for size, times in times_us.items()
+        LinkSample(size_bytes=same[0].size_bytes, time_us=which([s.time_us for s in same]))
+        for same in zip(*many, strict=True)
     )
 
 
@@ -304,9 +299,6 @@ def agree(
 
 
 def _fit(of_ranks: Sequence[_Samples]) -> _Fit:
-    slowest = tuple(
-        LinkSample(size_bytes=same[0].size_bytes, time_us=max(s.time_us for s in same))
-        for same in zip(*of_ranks, strict=True)
-    )
+    slowest = _of_each_size(max, of_ranks)
     cost = fit_samples(slowest)
     return _Fit(samples=slowest, cost=cost or LinkCost(alpha_us=0.0, beta_us_per_byte=0.0))
