@@ -1,14 +1,16 @@
 """One training of scripts/benchmarks/target/run.py, on every rank; layers take longer.
 
-Gradients, optimizer and data are real; before each layer's part of forward and backward the rank
-sleeps, so that a step without communication takes as long as asked for and the processor is free
-for communication in between, as it is beside an accelerator. How long to sleep a rehearsal finds
-out, without communication and so alike for every arm; another one after the training says whether
-that was still right, else the training does not count.
+Gradients, optimizer and data are real; each layer's part of forward and backward takes as long as it
+is given, as on an accelerator: for the rest of it the rank sleeps, and the processor is free for
+communication. What the processor needed of it is counted in its own time, so that waiting adds to
+a step, and a processor that changes its speed does not. How long layers take a rehearsal finds out,
+without communication and so alike for every arm: a step takes as long as asked for. Another one
+after the training says whether that was still so, else the training does not count.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 import time
@@ -39,22 +41,57 @@ def model() -> convergence_tasks.Transformer:
     return convergence_tasks.Transformer(WIDTH, DEPTH)
 
 
-class Pace:
-    """Sleeps before each block's part of a stage, once it is told for how long."""
+class Computing:
+    """For how long this thread has computed, in seconds, without updates: an accelerator would need
+    time of its own for them, wherever in a step they happen."""
 
-    def __init__(self, net: convergence_tasks.Transformer) -> None:
+    def __init__(self) -> None:
+        self._updates_s = 0.0
+
+    def __call__(self) -> float:
+        return time.thread_time() - self._updates_s
+
+    def leave_out_updates(self) -> None:
+        """Those of torch's optimizers, from now on in this process."""
+        for rule in ("adam", "sgd"):  # also that of AdamW
+            module = importlib.import_module(f"torch.optim.{rule}")
+            setattr(module, rule, self._leave_out(getattr(module, rule)))
+
+    def _leave_out(self, update: Callable[..., None]) -> Callable[..., None]:
+        def counted(*args: Any, **options: Any) -> None:
+            began_s = time.thread_time()
+            update(*args, **options)
+            self._updates_s += time.thread_time() - began_s
+
+        return counted
+
+
+class Pace:
+    """Sleeps before each block's part of a stage for what is left of the part before, once it is
+    told how long they take."""
+
+    def __init__(self, net: convergence_tasks.Transformer, computed_s: Callable[[], float]) -> None:
         self._blocks = [*net.blocks, net.head]
-        self._step_s = 0.0
+        self._computed_s = computed_s
+        self._step_s = self._began_s = 0.0
         for block in self._blocks:
             block.register_forward_pre_hook(lambda *_: self._sleep(_FORWARD))
             block.register_forward_hook(self._watch_backward)
 
-    def slow_down(self, by_s: float) -> None:
-        """So much longer a step takes from now on."""
-        self._step_s = max(0.0, by_s)
+    def take(self, step_s: float) -> None:
+        """So long the layers of a step take from now on, or longer where the processor does."""
+        self._step_s = step_s
+
+    def begin_step(self) -> None:
+        """Whatever came before is not of its layers."""
+        self._began_s = self._computed_s()
 
     def _sleep(self, share: float) -> None:
-        time.sleep(self._step_s * share / len(self._blocks))
+        part_s = self._step_s * share / len(self._blocks)
+        left_s = part_s - (self._computed_s() - self._began_s)
+        if left_s > 0.0:
+            time.sleep(left_s)
+        self._began_s = self._computed_s()
 
     def _watch_backward(self, _: nn.Module, __: object, output: torch.Tensor) -> None:
         if output.requires_grad:
@@ -64,11 +101,16 @@ class Pace:
 class Training:
     """The same data in the same order for every arm."""
 
-    def __init__(self, options: dict[str, Any], rank: int) -> None:
+    def __init__(
+        self,
+        options: dict[str, Any],
+        rank: int,
+        computed_s: Callable[[], float] = time.thread_time,
+    ) -> None:
         self.task = convergence_tasks.TASKS["transformer"]
         torch.manual_seed(options["seed"])
         self.net = model()
-        self.pace = Pace(self.net)
+        self.pace = Pace(self.net, computed_s)
         (self.inner,) = OPTIMIZERS[options["optimizer"]]([*self.net.parameters()], options["lr"])
         self.rates = Rates([self.inner])  # whose groups are also those of what wraps it
         data, held_out = self.task.data()
@@ -81,6 +123,7 @@ class Training:
     def step(self, number: int, optimizer: Any) -> None:
         self.rates.set_to(rate_share(number / self.steps) if self.schedule == "cosine" else 1.0)
         optimizer.zero_grad()
+        self.pace.begin_step()
         self.task.loss(self.net, next(self.stream)).backward()
         optimizer.step()
 
@@ -99,14 +142,19 @@ class Training:
 class Rehearsal:
     """The same steps on each rank by itself, on parameters of its own."""
 
-    def __init__(self, options: dict[str, Any], barrier: Callable[[], None]) -> None:
-        self._training = Training(options, 0)
+    def __init__(
+        self,
+        options: dict[str, Any],
+        barrier: Callable[[], None],
+        computed_s: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self._training = Training(options, 0, computed_s)
         self._barrier = barrier
-        self.by_s = 0.0  # longer than the processor needs for a step
+        self.layers_s = 0.0  # of a step
 
     def step_s(self) -> float:
         """What a step takes while all ranks compute."""
-        self._training.pace.slow_down(self.by_s)
+        self._training.pace.take(self.layers_s)
         times = []
         self._barrier()
         for _ in range(ROUND_STEPS):
@@ -116,9 +164,10 @@ class Rehearsal:
         return median(times)
 
     def settle(self, wanted_s: float) -> None:
-        """Round by round: after a sleep the processor needs longer than without."""
+        """Round by round: the rest of a step takes longer beside layers that sleep."""
+        self.layers_s = wanted_s
         for _ in range(ROUNDS):
-            self.by_s = max(0.0, self.by_s + wanted_s - self.step_s())
+            self.layers_s = max(0.0, self.layers_s + wanted_s - self.step_s())
 
 
 def wrapper(arm: dict[str, Any]) -> Callable[[Training], Any]:
@@ -151,7 +200,7 @@ def run(
             optimizer.flush()
         if number % options["every"] == 0 or number == training.steps:
             kept.append((number, time.perf_counter() - began_s, training.parameters()))
-    training.pace.slow_down(0.0)  # validation need not take as long as computing
+    training.pace.take(0.0)  # validation need not take as long as computing
     return [(number, spent_s, training.loss_of(then)) for number, spent_s, then in kept], optimizer
 
 
@@ -162,11 +211,13 @@ def train(options: dict[str, Any], rank: int, barrier: Callable[[], None]) -> di
         return 1e3 * float(stock.allgather(torch.tensor([mine_s]), name="target.step").max())
 
     wrap = wrapper(options["arm"])
-    rehearsal = Rehearsal(options, barrier)
+    computing = Computing()
+    computing.leave_out_updates()
+    rehearsal = Rehearsal(options, barrier, computing)
     rehearsal.settle(options["compute_ms"] / 1e3)
     alone_ms = [longest_ms(rehearsal.step_s())]
-    training = Training(options, rank)
-    training.pace.slow_down(rehearsal.by_s)
+    training = Training(options, rank, computing)
+    training.pace.take(rehearsal.layers_s)
     barrier()
     curve, optimizer = run(training, wrap, options)
     alone_ms.append(longest_ms(rehearsal.step_s()))

@@ -75,7 +75,7 @@ def plan(options: argparse.Namespace) -> list[bench.Job]:
 
 def run_all(waiting: list[bench.Job]) -> list[str]:
     problems = []
-    with cluster.standing(HOSTS, waiting[0].options["rate_mbit"]):
+    with cluster.standing(HOSTS, waiting[0].options["rate_mbit"]), cluster.short_turns():
         for number, job in enumerate(waiting, 1):
             cluster.change_rate(job.options["rate_mbit"])
             what = f"{job.options['name']}, CCR {job.options['ccr']:g}, seed {job.options['seed']}"
