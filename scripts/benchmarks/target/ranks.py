@@ -1,7 +1,7 @@
 """One training of scripts/benchmarks/target/run.py, on every rank; layers take longer.
 
-Gradients, optimizer and data are real; each layer's part of forward and backward takes as long as it
-is given, as on an accelerator: for the rest of it the rank sleeps, and the processor is free for
+Gradients, optimizer and data are real; each layer's part of forward and backward takes as long as
+it is given, as on an accelerator: for the rest of it the rank sleeps, and the processor is free for
 communication. What the processor needed of it is counted in its own time, so that waiting adds to
 a step, and a processor that changes its speed does not. How long layers take a rehearsal finds out,
 without communication and so alike for every arm: a step takes as long as asked for. Another one

@@ -95,6 +95,17 @@ def test_urgent_ranks_are_calm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert cluster.rank_prefix(calm=True, urgent=False) == []
 
 
+def test_turns_are_short_for_a_while(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    turns = tmp_path / "turns"
+    monkeypatch.setattr(cluster, "TURNS", turns)
+    with pytest.raises(cluster.ClusterError, match="cannot be written"), cluster.short_turns():
+        pass
+    turns.write_text("100\n")
+    with pytest.raises(ValueError, match="1"), cluster.short_turns():
+        raise ValueError(turns.read_text())
+    assert turns.read_text() == "100\n"
+
+
 def test_rates_change_only_where_there_is_a_link(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     monkeypatch.setattr(cluster, "run", lambda command, **_: done.append(command) or "")

@@ -1,3 +1,5 @@
+import importlib
+import itertools
 import time
 
 import pytest
@@ -8,28 +10,85 @@ from scripts.benchmarks.target import ranks as target_ranks
 OPTIONS = {"seed": 1, "optimizer": "adamw", "lr": 0.01, "steps": 10, "schedule": "cosine"}
 
 
-def train(steps, rank=0, by_s=0.0):
+def train(steps, rank=0, layers_s=0.0):
     """The training, and what its last step took."""
     torch.set_num_threads(1)
     training = target_ranks.Training(OPTIONS, rank)
-    training.pace.slow_down(by_s)
+    training.pace.take(layers_s)
     for number in range(steps):
         began_s = time.perf_counter()
         training.step(number, training.inner)
     return training, time.perf_counter() - began_s
 
 
-def test_a_step_takes_so_much_longer_and_its_gradients_are_the_same():
+def test_a_step_takes_as_long_as_its_layers_are_given_and_its_gradients_are_the_same():
     quick, quick_s = train(2)
-    slow, slow_s = train(2, by_s=0.3)
-    assert slow_s >= 0.3
-    assert quick_s < slow_s
+    slow, slow_s = train(2, layers_s=quick_s + 0.3)
+    assert slow_s >= quick_s + 0.3
     for one, other in zip(quick.net.parameters(), slow.net.parameters(), strict=True):
         assert torch.equal(one, other)
 
 
-def test_training_faster_than_the_processor_is_not_slowed_down():
-    assert train(2, by_s=-1.0)[1] < 1.0
+def test_layers_that_are_given_no_time_take_as_long_as_the_processor_needs():
+    assert train(2, layers_s=-1.0)[1] < 1.0
+
+
+def sleeps(monkeypatch, layers_s, computed_s):
+    """What a step sleeps, by this clock of computing."""
+    slept_s = []
+    training = target_ranks.Training(OPTIONS, 0, computed_s)
+    training.pace.take(layers_s)
+    monkeypatch.setattr(target_ranks.time, "sleep", slept_s.append)
+    training.step(0, training.inner)
+    return slept_s
+
+
+def test_what_the_processor_needed_of_a_part_is_not_slept(monkeypatch):
+    ticks = itertools.count()  # a second from each look to the next
+    slept_s = sleeps(monkeypatch, 210.0, lambda: float(next(ticks)))
+    assert slept_s == pytest.approx([9.0] * 7 + [19.0] * 7)
+
+
+def test_a_part_that_the_processor_needs_longer_for_has_no_sleep(monkeypatch):
+    ticks = itertools.count()
+    # A part of forward takes 2/3 of a second, one of backward 4/3.
+    slept_s = sleeps(monkeypatch, 14.0, lambda: float(next(ticks)))
+    assert slept_s == pytest.approx([1.0 / 3.0] * 7)
+
+
+def test_what_comes_between_steps_is_not_of_layers(monkeypatch):
+    now_s = [0.0]
+    training = target_ranks.Training(OPTIONS, 0, lambda: now_s[0])
+    training.pace.take(21.0)
+    slept_s = []
+    monkeypatch.setattr(target_ranks.time, "sleep", slept_s.append)
+    for number in range(2):
+        training.step(number, training.inner)
+        now_s[0] += 100.0
+    assert sum(slept_s) == pytest.approx(42.0)
+
+
+def spin(seconds):
+    until_s = time.thread_time() + seconds
+    while time.thread_time() < until_s:
+        pass
+
+
+@pytest.mark.parametrize("rule", ["adam", "sgd"])
+def test_computing_is_without_updates(monkeypatch, rule):
+    for name in ("adam", "sgd"):  # what it changes is changed back after the test
+        of = importlib.import_module(f"torch.optim.{name}")
+        monkeypatch.setattr(of, name, lambda *_, **__: spin(0.05))
+    computing = target_ranks.Computing()
+    computing.leave_out_updates()
+    parameter = torch.nn.Parameter(torch.ones(1))
+    parameter.grad = torch.ones(1)
+    optimizer = {"adam": torch.optim.AdamW, "sgd": torch.optim.SGD}[rule]([parameter], lr=0.1)
+    began_s, computed_s = time.thread_time(), computing()
+    optimizer.step()
+    spin(0.02)
+    assert time.thread_time() - began_s >= 0.07
+    assert 0.02 <= computing() - computed_s <= time.thread_time() - began_s - 0.05
 
 
 def test_ranks_begin_alike_and_see_different_data():
@@ -59,19 +118,19 @@ def rehearsal():
     return target_ranks.Rehearsal(OPTIONS, lambda: None)
 
 
-def test_a_rehearsal_finds_out_how_much_longer_than_the_processor_needs_a_step_takes():
+def test_a_rehearsal_finds_out_how_long_layers_take_for_a_step_to_take_as_long_as_wanted():
     found = rehearsal()
     alone_s = found.step_s()
-    assert found.by_s == 0.0
+    assert found.layers_s == 0.0
     found.settle(3.0 * alone_s)
-    assert 0.0 < found.by_s < 3.0 * alone_s
+    assert 0.0 < found.layers_s < 3.0 * alone_s
     assert found.step_s() > 1.5 * alone_s
 
 
 def test_a_rehearsal_cannot_make_the_processor_faster():
     found = rehearsal()
     found.settle(1e-6)
-    assert found.by_s == 0.0
+    assert found.layers_s == 0.0
     assert found.step_s() > 1e-6
 
 
@@ -83,10 +142,10 @@ def test_a_rehearsal_leaves_the_training_alone():
         assert torch.equal(mine, theirs)
 
 
-def course(every, by_s=0.0):
+def course(every, layers_s=0.0, computed_s=time.thread_time):
     torch.set_num_threads(1)
-    training = target_ranks.Training(OPTIONS, 0)
-    training.pace.slow_down(by_s)
+    training = target_ranks.Training(OPTIONS, 0, computed_s)
+    training.pace.take(layers_s)
     options = {"every": every, "arm": {"stock": True}}
     return target_ranks.run(training, lambda training: training.inner, options)
 
@@ -106,7 +165,7 @@ def test_validation_does_not_count_as_time(monkeypatch):
 def test_only_steps_sleep_and_validation_does_not(monkeypatch):
     slept_s = []
     monkeypatch.setattr(target_ranks.time, "sleep", slept_s.append)
-    course(every=1, by_s=30.0)
+    course(every=1, layers_s=30.0, computed_s=lambda: 0.0)
     assert sum(slept_s) == pytest.approx(30.0 * OPTIONS["steps"])
 
 
@@ -170,8 +229,9 @@ def test_by_itself_it_says_who_starts_it(capsys, monkeypatch):
 @pytest.mark.parametrize("stage", ["forward", "backward"])
 def test_sleep_is_in_both_stages(stage):
     training = target_ranks.Training(OPTIONS, 0)
-    training.pace.slow_down(0.3)
+    training.pace.take(0.3)
     batch = next(training.stream)
+    training.pace.begin_step()
     began_s = time.perf_counter()
     loss = training.task.loss(training.net, batch)
     forward_s = time.perf_counter() - began_s
