@@ -69,6 +69,7 @@ def test_without_root_it_refuses_with_the_reason(
 ) -> None:
     monkeypatch.setattr(cluster.shutil, "which", lambda tool: tool)
     monkeypatch.setattr(cluster.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(cluster, "IN_USE", cluster.IN_USE + "-test")
     for action in ("up", "down", "rate"):
         assert cluster.main([action]) == cluster.CANNOT
         assert "network namespaces need root" in capsys.readouterr().err
