@@ -3,7 +3,8 @@
 Each layer's part of forward and backward takes as long as it is given: for the rest of it the rank
 sleeps. What the processor needed of it is counted in its own time, so that waiting adds to a step,
 and a processor that changes its speed does not. Hooks count as computing, as they run while an
-accelerator computes.
+accelerator computes. (`scripts.cluster.accelerator` does this for layers that compute nothing: its
+clock takes no account of what the processor does, or waits for, within a layer.)
 """
 
 from __future__ import annotations
