@@ -25,6 +25,13 @@ def levelled(one: Done, averaged: int = AVERAGED) -> Done:
     return {**one, "curve": means}
 
 
+def after_as_many_steps(arms: Mapping[str, Done], name: str) -> tuple[int, float, float]:
+    """Steps, seconds and loss where stock Horovod ends; ours may have trained beyond."""
+    steps = arms["stock"]["curve"][-1][0]
+    number, seconds, loss = next(row for row in arms[name]["curve"] if row[0] == steps)
+    return int(number), float(seconds), float(loss)
+
+
 def target_of(stock: Done) -> float:
     return float(stock["curve"][-1][2]) * (1.0 + MARGIN)
 

@@ -15,7 +15,15 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from deft_horovod.picture.figure import new_figure
-from scripts.benchmarks.target.curve import AVERAGED, MARGIN, Done, levelled, speed, speed_at_most
+from scripts.benchmarks.target.curve import (
+    AVERAGED,
+    MARGIN,
+    Done,
+    after_as_many_steps,
+    levelled,
+    speed,
+    speed_at_most,
+)
 from scripts.benchmarks.target.ratios import as_more, as_times, in_words, mean_of, trimmed
 
 _TITLES: Final = MappingProxyType(
@@ -92,7 +100,9 @@ def _single(here: Sequence[Mapping[str, Done]], name: str) -> str:
 
 def _loss(here: Sequence[Mapping[str, Done]], name: str) -> str:
     """After the same number of steps, to that of stock Horovod, in percent."""
-    ratios = [arms[name]["curve"][-1][2] / arms["stock"]["curve"][-1][2] for arms in here]
+    ratios = [
+        after_as_many_steps(arms, name)[2] / after_as_many_steps(arms, "stock")[2] for arms in here
+    ]
     return in_words(ratios, as_more)
 
 
@@ -107,7 +117,7 @@ def table(done: Sequence[Done]) -> str:
             here = [arms for arms in _at(points, ccr) if name in arms]
             if not here:
                 continue
-            ends = [arms[name]["curve"][-1] for arms in here]
+            ends = [after_as_many_steps(arms, name) for arms in here]
             cells = [
                 f"{ccr:g}",
                 _TITLES[name],
@@ -178,9 +188,10 @@ def _kept(one: Done) -> dict[str, Any]:
 def write(done: Sequence[Done], name: str, command: str, folder: Path) -> Path:
     """The report; returns its path."""
     first = done[0]["options"]
+    steps = sorted({one["options"]["steps"] for one in done})
     what = (
         f"A transformer on characters, {first['optimizer']} at {first['lr']:g} "
-        f"({first['schedule']}), {first['steps']} steps of {first['compute_ms']:g} ms computing on "
+        f"({first['schedule']}), {steps[0]} steps of {first['compute_ms']:g} ms computing on "
         f"{first['hosts']} hosts, real gradients. A loss is the mean of {AVERAGED} validations. "
         "The target is stock Horovod's final one with the same seed, and "
         f"{100 * MARGIN:g} %. Profile, warm-up and trials count as time; the clock never stops. "
@@ -188,6 +199,11 @@ def write(done: Sequence[Done], name: str, command: str, folder: Path) -> Path:
         "and the slowest seed. The final loss is that after the same "
         "number of steps, to that of stock Horovod."
     )
+    if steps[-1] > steps[0]:
+        what += (
+            f" Ours trains up to {steps[-1]} steps: whether it gets to the target does not hang on "
+            "its last validations. The table's steps and final losses leave out what came later."
+        )
     text = [
         f"# Time to a loss: {name}",
         f"Made by `{command}`; what is measured and how is in [README.md](README.md).",

@@ -33,6 +33,14 @@ def test_speed_is_that_of_the_way_to_stock_horovods_last_loss():
     assert curve.speed_at_most(arms, "fast", "auto") is None
 
 
+def test_a_training_that_goes_on_is_compared_where_stock_horovod_ends():
+    beyond = {"curve": [*WORSE["curve"], (300, 15.0, 2.0)]}
+    arms = {"stock": STOCK, "auto": beyond}
+    assert curve.after_as_many_steps(arms, "auto") == (200, 10.0, 2.1)
+    assert curve.after_as_many_steps(arms, "stock") == (200, 20.0, 2.0)
+    assert curve.speed(arms, "auto") == pytest.approx(19.8 / 14.0)
+
+
 @given(
     losses=st.lists(st.floats(0.1, 10.0), min_size=1, max_size=20),
     averaged=st.integers(1, 6),

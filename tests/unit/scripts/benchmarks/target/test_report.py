@@ -68,6 +68,20 @@ def cells_of(row):
     return [cell.strip() for cell in row.strip("|").split("|")]
 
 
+def test_what_ours_trains_beyond_is_told_and_counts_for_the_target_only(tmp_path):
+    worse = falling(0.5, 1.1)
+    beyond = training("auto", [*worse, *[(10 * i, 5.0 * i, 1.9) for i in range(11, 16)]])
+    beyond["options"]["steps"] = 1200
+    done = [training("stock", falling()), beyond]
+    path = target_report.write(done, "target", "command", tmp_path)
+    text = path.read_text(encoding="utf-8")
+    assert "800 steps of 80 ms" in text
+    assert "Ours trains up to 1200 steps" in text
+    (cells,) = (cells_of(row) for row in text.splitlines() if "| ours |" in row)
+    assert cells[3:5] == ["500", "+10.0%"]
+    assert 1.0 < float(cells[5]) < 2.0
+
+
 def test_seeds_make_an_interval_and_the_fastest_and_the_slowest_are_left_out():
     done = []
     for seed in (1, 2, 3, 4):

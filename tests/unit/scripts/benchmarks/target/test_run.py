@@ -36,6 +36,16 @@ def test_two_arms_are_stock_and_one_of_ours_has_no_word_on_accuracy(options):
     assert ours == {"exact": "exact", "auto": None, "fast": "fast"}
 
 
+def test_only_ours_trains_beyond_and_never_with_a_rate_that_falls(tmp_path, capsys):
+    words = ["--folder", str(tmp_path), "--steps", "500", "--beyond", "200"]
+    made = bench_target.plan(bench_target.parse([*words, "--schedule", "constant"]))
+    steps = {job.options["name"]: job.options["steps"] for job in made}
+    assert steps == {"stock": 500, "fp16": 500, "exact": 700, "auto": 700, "fast": 700}
+    with pytest.raises(SystemExit):
+        bench_target.parse(words)
+    assert "--beyond needs --schedule constant" in capsys.readouterr().err
+
+
 def test_what_is_there_is_not_trained_again(options):
     first = bench_target.plan(options)[0]
     assert not first.done()
