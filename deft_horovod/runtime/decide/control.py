@@ -27,6 +27,7 @@ from deft_horovod.runtime.decide.brief import Brief
 from deft_horovod.runtime.decide.drift import Drift
 from deft_horovod.runtime.decide.guard import Guard, guard_of
 from deft_horovod.runtime.decide.log_lines import lateness_text, verdict
+from deft_horovod.runtime.decide.measuring_debt import MeasuringDebt
 from deft_horovod.runtime.decide.phases import Phase, Phases
 from deft_horovod.runtime.decide.planning import Assignment, assign
 from deft_horovod.runtime.decide.profiling import Profiling
@@ -67,7 +68,8 @@ class Control:
         self._inner = inner
         self._asked: AskedOptimizer[Any] | None = None  # of the job's request
         self._phases = Phases(brief.policy.name, brief.config, purpose=brief.purpose)
-        self._drift = Drift(brief.config.drift, brief.config.drift_steps)
+        self._debt = MeasuringDebt()
+        self._drift = Drift(brief.config.drift, brief.config.drift_steps, self._debt)
         self._profiling = Profiling(inner)
         self._memory = Memory()
         self._tried: dict[tuple[str, bool], Plan] = {}
@@ -163,7 +165,8 @@ class Control:
     @property
     def _followers(self) -> list[Follower[Boundary]]:
         profiler = self._profiling.profiler
-        every = (self._tracer, profiler, self._asked, self._rate, self._drift, self._guard)
+        watches = (self._rate, self._debt, self._drift, self._guard)
+        every = (self._tracer, profiler, self._asked, *watches)
         return [follower for follower in every if follower is not None]
 
     def begin_boundary(self) -> None:
@@ -218,7 +221,8 @@ class Control:
         wants = wish is not Wish.NOTHING
         # Without a plan there are no headers to ask in; the program is the same on all ranks.
         asked = changed if planned is None else planned.take_replan_request()
-        if planned is None and self._may_drift and self._steps_with_plan % self._drift.steps == 0:
+        may_ask = planned is None and (self._may_drift or self._debt.waits)
+        if may_ask and self._steps_with_plan % self._drift.steps == 0:
             asked = agree().union([wants])[0] or asked
         if phase_over:
             self._vote.move(State.PHASE_OVER)
@@ -279,18 +283,24 @@ class Control:
         elif turned and self._rate.calm:
             self._phases.try_late()
         elif why.again or turned:  # else all is known: only the guard's plan is another one
-            self._restart(observer, self._whole_brief.config.warmup_steps)
+            measure = turned or self._may_measure(agreement)
+            self._restart(observer, self._whole_brief.config.warmup_steps, measure=measure)
+
+    def _may_measure(self, agreement: Agreement) -> bool:
+        """One rank with time for it is enough. People who ask for a measurement want it."""
+        return agreement.union([self._debt.paid or self._whole_brief.purpose != "train"])[0]
 
     def _follow_rate(self) -> None:
         self._whole_brief = self._rate.brief
         self._phases.calm = self._rate.calm
 
-    def _restart(self, observer: Observer, steps_done: int) -> None:
-        """Everything is measured again, stock Horovod first."""
+    def _restart(self, observer: Observer, steps_done: int, *, measure: bool = True) -> None:
+        """Everything is measured again, stock Horovod first; or later."""
+        self._debt.restart(measure=measure)
         self._phases.restart(steps_done)
         self._profiling.forget()
-        if not observer.members:
-            self._phases.rest()  # until something trains
+        if not measure or not observer.members:
+            self._phases.rest()  # until there is time for it, or something trains
         if self.phase.kind == "profile":
             config = self._whole_brief.config
             self._profiling.begin(observer, config.profile_warmup_steps, config.profile_steps)
@@ -352,6 +362,7 @@ class Control:
         self._rate.resume()
         self._follow_rate()
         self._guard = self._new_guard(agreement, observer)
+        self._debt.waits = False
         brief = self._whole_brief
         self._phases.phases = (Phase("settled", brief.policy.name, late=True),)
         if not (brief.config.plan_file or within(plan, brief.limits)):

@@ -1,7 +1,8 @@
 """Drift: noticing that a plan was made for times that are no longer true.
 
 Two numbers are watched, each as a median over a run of steps: the step time, and how long the links
-are busy for a byte. The first run of steps with a plan sets the reference.
+are busy for a byte. The first run of steps with a plan sets the reference. A change that has lasted
+for a run calls for a new plan, once there is time to measure again.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from statistics import median
 from typing import Final
 
 from deft_horovod.peers import stock
+from deft_horovod.runtime.decide.measuring_debt import MeasuringDebt
 from deft_horovod.runtime.follower import Follower, Wish
 from deft_horovod.runtime.reduce.installed import Boundary
 from deft_horovod.runtime.reduce.planned import PlannedReducer
@@ -21,8 +23,9 @@ _LOG: Final = logging.getLogger("deft_horovod")
 class Drift(Follower[Boundary]):
     """Compares run after run with the first one."""
 
-    def __init__(self, share: float, steps: int) -> None:
+    def __init__(self, share: float, steps: int, debt: MeasuringDebt) -> None:
         self._share = share
+        self._debt = debt
         self.steps = steps  # of a run
         self._reference: dict[str, float] = {}
         self._step_us: list[float] = []
@@ -69,5 +72,5 @@ class Drift(Follower[Boundary]):
         for what, value in now.items():
             before = self._reference.setdefault(what, value)
             low, high = sorted((value, before))
-            if low > 0.0 and high / low - 1.0 > self._share:
+            if low > 0.0 and high / low - 1.0 > self._share and self._debt.paid:
                 self.reason = f"{what} changed by {100 * (value / before - 1.0):+.0f} %"

@@ -150,7 +150,7 @@ class Phases:
         self._begin(ahead)
 
     def rest(self) -> None:
-        """There is nothing to measure or to plan."""
+        """Nothing is measured or planned."""
         self._begin((Phase("settled", STOCK),))
 
     def try_late(self) -> None:

@@ -158,6 +158,19 @@ def case_slower_steps_bring_a_new_plan() -> None:
     assert stats["replans"]["asked by a rank"] >= 1, stats
 
 
+def case_restless_steps_are_measured_again_once() -> None:
+    """Times that change again and again would leave no steps to train in."""
+    job = Job("least_stale", drift=1.0, drift_steps=2)
+    job.pause_s = 0.005
+    job.train_until("settled")
+    for number in range(12):
+        job.pause_s = 0.04 if number % 2 else 0.005
+        job.train(4)
+    job.train_until("settled")
+    job.check("restless")
+    assert job.optimizer.stats()["replans"]["asked by a rank"] == 1, job.optimizer.stats()
+
+
 def case_drift_is_seen_where_stock_was_kept() -> None:
     job = Job("auto", drift=1.0, drift_steps=4, min_gain=1.0, trial_steps=1, trial_rounds=1)
     job.pause_s = 0.005
@@ -185,6 +198,30 @@ def case_freezing_a_layer_measures_again() -> None:
     plans = job.optimizer.stats()["plans"]
     job.train(8, reference=False)
     assert job.optimizer.stats()["plans"] >= plans + 2
+    job.optimizer.flush()
+    assert equal_on_all_ranks(job.model.parameters())
+
+
+def case_layers_that_freeze_again_and_again_are_not_measured_every_time() -> None:
+    job = Job("auto", drift_steps=5, **TRIALS)
+    job.train_until("settled")
+    first = [*job.model[0].parameters()]
+    before = [parameter.detach().clone() for parameter in first]
+    for number in range(8):
+        for parameter in first:
+            parameter.requires_grad_(bool(number % 2))
+        job.train(4, reference=False)
+    stats = job.optimizer.stats()
+    assert (stats["phase"], stats["running"]) == ("settled", "stock"), stats
+    assert stats["replans"]["end of profile"] <= 2, stats
+    assert not any(torch.equal(a, b) for a, b in zip(before, first, strict=True))
+    debt = job.optimizer._engine._control._debt
+    if stock.rank() == 1:
+        debt._now_s = lambda: time.monotonic() + 1000.0
+    assert debt.waits
+    job.train(7, reference=False)
+    assert not debt.waits
+    job.train(30, reference=False)
     job.optimizer.flush()
     assert equal_on_all_ranks(job.model.parameters())
 
