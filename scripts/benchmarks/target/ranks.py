@@ -161,7 +161,7 @@ def train(options: dict[str, Any], rank: int, barrier: Callable[[], None]) -> di
     curve, optimizer = run(training, wrap, options)
     alone_ms.append(longest_ms(rehearsal.step_s()))
     stats = {} if options["arm"]["stock"] else optimizer.stats()
-    keys = "policy", "running", "formats", "late", "accuracy", "trials_us"
+    keys = "policy", "running", "formats", "late", "accuracy", "trials_us", "replans"
     said = {key: stats.get(key) for key in keys}
     return {"options": options, "alone_ms": alone_ms, "curve": curve, "stats": said}
 

@@ -199,6 +199,11 @@ def write(done: Sequence[Done], name: str, command: str, folder: Path) -> Path:
         "and the slowest seed. The final loss is that after the same "
         "number of steps, to that of stock Horovod."
     )
+    if first.get("restless_s"):
+        what += (
+            " The rate of the link halves, or is the full one again, every "
+            f"{first['restless_s']:g} s."
+        )
     if steps[-1] > steps[0]:
         what += (
             f" Ours trains up to {steps[-1]} steps: whether it gets to the target does not hang on "

@@ -15,6 +15,7 @@ docs/studies/benchmarks/NAME.md, NAME.json and NAME.png.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import shlex
 import sys
@@ -27,6 +28,7 @@ from scripts.benchmarks import cluster as bench
 from scripts.benchmarks.target import ranks as target_ranks
 from scripts.benchmarks.target import report as target_report
 from scripts.cluster import cluster, jobs, workloads
+from scripts.cluster.restless import restless
 from scripts.places import ROOT
 
 HOSTS: Final = 2
@@ -71,6 +73,7 @@ def plan(options: argparse.Namespace) -> list[bench.Job]:
                     "every": EVERY,
                     "hosts": HOSTS,
                     "rate_mbit": rate_mbit(options.compute_ms, ccr),
+                    "restless_s": options.restless,
                 }
                 made.append(bench.job(path, given, {}))
     return made
@@ -84,7 +87,8 @@ def run_all(waiting: list[bench.Job]) -> list[str]:
             what = f"{job.options['name']}, CCR {job.options['ccr']:g}, seed {job.options['seed']}"
             print(f"[{number}/{len(waiting)}] {what}: ", end="", flush=True)
             limit_s = LIMIT_S * max(1.0, job.options["steps"] / STEPS)
-            problem = bench.run_ranks(job, "scripts.benchmarks.target.ranks", limit_s)
+            with _link_of(job):
+                problem = bench.run_ranks(job, "scripts.benchmarks.target.ranks", limit_s)
             if problem is None:
                 _, seconds, loss = json.loads(job.path.read_text("utf-8"))["curve"][-1]
                 print(f"loss {loss:.3f} after {seconds:.0f} s")
@@ -93,6 +97,11 @@ def run_all(waiting: list[bench.Job]) -> list[str]:
                 print(f"FAILED: {said}")
                 problems.append(f"{what}: {said}")
     return problems
+
+
+def _link_of(job: bench.Job) -> contextlib.AbstractContextManager[None]:
+    rate, period_s = job.options["rate_mbit"], job.options["restless_s"]
+    return restless(rate, period_s) if period_s else contextlib.nullcontext()
 
 
 def refused(log: Path) -> str | None:
@@ -115,6 +124,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--beyond", type=int, default=0, help="so many steps more, for ours")
     parser.add_argument("--compute-ms", type=float, default=80.0, help="of a step")
+    parser.add_argument("--restless", type=float, help="seconds until the rate halves, or is back")
     parser.add_argument("--name", default="target", help="of the report")
     parser.add_argument("--folder", type=Path, help="of the finished trainings")
     parser.add_argument("--report", type=Path, default=bench.REPORTS, help="folder of the report")

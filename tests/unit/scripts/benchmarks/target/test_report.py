@@ -77,9 +77,17 @@ def test_what_ours_trains_beyond_is_told_and_counts_for_the_target_only(tmp_path
     text = path.read_text(encoding="utf-8")
     assert "800 steps of 80 ms" in text
     assert "Ours trains up to 1200 steps" in text
+    assert "halves" not in text
     (cells,) = (cells_of(row) for row in text.splitlines() if "| ours |" in row)
     assert cells[3:5] == ["500", "+10.0%"]
     assert 1.0 < float(cells[5]) < 2.0
+
+
+def test_a_report_says_that_the_link_was_restless(tmp_path):
+    one = training("stock", falling())
+    one["options"]["restless_s"] = 20.0
+    text = target_report.write([one], "target", "command", tmp_path).read_text("utf-8")
+    assert "halves, or is the full one again, every 20 s" in text
 
 
 def test_seeds_make_an_interval_and_the_fastest_and_the_slowest_are_left_out():

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from scripts.benchmarks import cluster as bench
 from scripts.benchmarks.target import ranks as target_ranks
 from scripts.benchmarks.target import run as bench_target
 from scripts.cluster import workloads
@@ -44,6 +45,17 @@ def test_only_ours_trains_beyond_and_never_with_a_rate_that_falls(tmp_path, caps
     with pytest.raises(SystemExit):
         bench_target.parse(words)
     assert "--beyond needs --schedule constant" in capsys.readouterr().err
+
+
+def test_what_was_measured_on_a_calm_link_is_none_of_a_restless_one(options):
+    (first, *_) = bench_target.plan(options)
+    without = {key: value for key, value in first.options.items() if key != "restless_s"}
+    first.path.write_text(json.dumps({"options": without}), encoding="utf-8")
+    assert first.done()
+    words = ["--folder", str(options.folder), "--restless", "20", "--seeds", "1"]
+    (same, *_) = bench_target.plan(bench_target.parse(words))
+    with pytest.raises(bench.BenchError, match="restless_s"):
+        same.done()
 
 
 def test_what_is_there_is_not_trained_again(options):
