@@ -71,6 +71,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--hosts", type=int, nargs="+", default=[2, 4])
+    parser.add_argument("--ranks-per-host", type=int, default=1)
     parser.add_argument("--megabytes", type=float, nargs="+", default=[1.0, 4.0, 16.0])
     parser.add_argument("--rate", type=int, default=500, help="Mbit/s")
     parser.add_argument("--rounds", type=int, default=7)
@@ -274,7 +275,7 @@ def spread(values: Sequence[float], form: str) -> str:
     return f"{median(values):{form}} ({min(values):{form}} .. {max(values):{form}})"
 
 
-def table(hosts: int, found: Sequence[Found]) -> list[str]:
+def table(ranks: str, found: Sequence[Found]) -> list[str]:
     """Of one cluster: formats, then exchanges."""
     formats = ["| MB | format | ms | to fp32 | error |", "| --- | --- | --- | --- | --- |"]
     ways = ["| MB | exchange of int8's bytes | ms | to fp32 |", "| --- | --- | --- | --- |"]
@@ -288,7 +289,14 @@ def table(hosts: int, found: Sequence[Found]) -> list[str]:
                 formats.append(f"{row} {one['errors'][name]:.1e} |")
             else:
                 ways.append(row)
-    return [f"\n## {hosts} ranks\n", *formats, "", *ways]
+    return [f"\n## {ranks}\n", *formats, "", *ways]
+
+
+def ranks_text(hosts: int, ranks_per_host: int) -> str:
+    """How many there are, and where."""
+    if ranks_per_host == 1:
+        return f"{hosts} ranks"
+    return f"{hosts * ranks_per_host} ranks, {ranks_per_host} on each host"
 
 
 # --- starting it ---------------------------------------------------------------------------------
@@ -299,7 +307,11 @@ def run(options: argparse.Namespace, hosts: int, folder: Path) -> list[Found]:
         {**vars(options), "output": str(output)}, bench.clean_environment()
     )
     words, environment = cluster.job(
-        hosts, jobs.program("scripts.benchmarks.encoded"), environment, calm=False
+        hosts,
+        jobs.program("scripts.benchmarks.encoded"),
+        environment,
+        ranks_per_host=options.ranks_per_host,
+        calm=False,
     )
     said: list[str] = []
     status = jobs.stream(words, environment, said.append, _LIMIT_S, cluster.clear)
@@ -319,7 +331,8 @@ def main(arguments: list[str]) -> int:
     try:
         for hosts in options.hosts:
             with cluster.standing(hosts, options.rate), tempfile.TemporaryDirectory() as folder:
-                rows = table(hosts, run(options, hosts, Path(folder)))
+                found = run(options, hosts, Path(folder))
+            rows = table(ranks_text(hosts, options.ranks_per_host), found)
             print(*rows, sep="\n", flush=True)
             said += rows
     except (bench.BenchError, cluster.ClusterError) as error:

@@ -3,6 +3,7 @@
   cluster.py up --hosts 2 --rate 500        make the hosts; rate in Mbit/s, in each direction
              [--second-rate 200]            a second link for each host, of its own rate
   cluster.py run [--hosts 2] -- COMMAND     COMMAND under horovodrun, one rank on each host
+             [--ranks-per-host 4]           or several
   cluster.py rate 250 [--second-rate 100]   other rates from now on, also under a running job
   cluster.py down                           remove everything, also what still runs in there
 
@@ -278,10 +279,11 @@ def job(
     command: Sequence[str],
     environment: dict[str, str],
     *,
+    ranks_per_host: int = 1,
     calm: bool = True,
     urgent: bool = False,
 ) -> tuple[list[str], dict[str, str]]:
-    """The words and the environment that run a command on the first hosts, one rank on each."""
+    """The words and the environment that run a command on the first hosts."""
     require_tools()
     if not 1 <= hosts <= host_count():
         raise ClusterError(f"{host_count()} hosts are up, {hosts} are asked for")
@@ -294,15 +296,25 @@ def job(
     ssh.chmod(0o755)
     path = [str(STATE), str(Path(sys.executable).parent), environment.get("PATH", "")]
     words = ["horovodrun", "--disable-cache", "--network-interfaces", "eth0"]
-    words += ["-np", str(hosts), "-H", ",".join(f"h{i}:1" for i in range(1, hosts + 1))]
+    slots = ",".join(f"h{number}:{ranks_per_host}" for number in range(1, hosts + 1))
+    words += ["-np", str(hosts * ranks_per_host), "-H", slots]
     # Only the ranks are calmed and urgent: this comes after horovodrun.
     words += rank_prefix(calm, urgent)
     inside = "exec " + shlex.join([*words, *command])  # signals reach horovodrun itself
     return [str(ssh), "h1", inside], {**environment, "PATH": os.pathsep.join(path)}
 
 
-def launch(hosts: int, command: Sequence[str], *, calm: bool, urgent: bool) -> int:
-    words, environment = job(hosts, command, dict(os.environ), calm=calm, urgent=urgent)
+def launch(
+    hosts: int, command: Sequence[str], *, ranks_per_host: int, calm: bool, urgent: bool
+) -> int:
+    words, environment = job(
+        hosts,
+        command,
+        dict(os.environ),
+        ranks_per_host=ranks_per_host,
+        calm=calm,
+        urgent=urgent,
+    )
     child = subprocess.Popen(words, env=environment, preexec_fn=jobs.end_with_parent)  # noqa: PLW1509
     try:
         return child.wait()
@@ -322,6 +334,7 @@ def parser() -> argparse.ArgumentParser:
     make.add_argument("--second-rate", type=int, help="of a second link, eth1")
     start = actions.add_parser("run", help="run a command under horovodrun")
     start.add_argument("--hosts", type=int, help="use the first N hosts; default: all")
+    start.add_argument("--ranks-per-host", type=int, default=1, metavar="N")
     start.add_argument("--spin", action="store_true", help="let waiting ranks spin, as they come")
     start.add_argument("--urgent", action="store_true", help="real-time priority for the ranks")
     start.add_argument("command", nargs=argparse.REMAINDER)
@@ -347,7 +360,8 @@ def act(options: argparse.Namespace) -> int:
             raise ClusterError("run needs a command")
         with claimed():
             hosts = options.hosts or host_count()
-            return launch(hosts, command, calm=not options.spin, urgent=options.urgent)
+            each, calm = options.ranks_per_host, not options.spin
+            return launch(hosts, command, ranks_per_host=each, calm=calm, urgent=options.urgent)
     return 0
 
 

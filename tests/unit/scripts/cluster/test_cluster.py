@@ -96,6 +96,16 @@ def test_urgent_ranks_are_calm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert cluster.rank_prefix(calm=True, urgent=False) == []
 
 
+def test_hosts_may_have_several_ranks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(cluster, "STATE", tmp_path)
+    monkeypatch.setattr(cluster, "require_tools", lambda: None)
+    monkeypatch.setattr(cluster, "host_count", lambda: 3)
+    words, _ = cluster.job(2, ["train"], {}, ranks_per_host=4, calm=False)
+    assert "-np 8 -H h1:4,h2:4" in words[-1]
+    words, _ = cluster.job(3, ["train"], {}, calm=False)
+    assert "-np 3 -H h1:1,h2:1,h3:1" in words[-1]
+
+
 def test_turns_are_short_for_a_while(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     turns = tmp_path / "turns"
     monkeypatch.setattr(cluster, "TURNS", turns)
