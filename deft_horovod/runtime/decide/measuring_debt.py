@@ -4,7 +4,7 @@ A network that others use, too, changes again and again, and some scripts freeze
 few steps. Measuring takes seconds, partly at stock Horovod's pace or without training, so a job
 that followed every change could be slower than stock Horovod. So what measuring again has taken is
 a debt, which training pays back with a twentieth of its time. Until then a drift is not followed,
-and where other parameters train, stock Horovod does without a profile.
+and where other parameters train, the baseline runs, which needs no profile.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from deft_horovod.peers import stock
+from deft_horovod.comparison import BASELINES
+from deft_horovod.peers import BASELINE, stock
 from deft_horovod.runtime.follower import Follower, Wish
 from deft_horovod.runtime.reduce.installed import Boundary
 
@@ -45,8 +46,9 @@ class MeasuringDebt(Follower[Boundary]):
             self._measured += 1
         elif not self.waits and stock.rank() == 0:
             _LOG.warning(
-                "deft_horovod: parameters change soon after they were measured, so stock Horovod "
-                "runs until measuring has taken no more than %g%% of the time",
+                "deft_horovod: parameters change soon after they were measured, so %s runs until "
+                "measuring has taken no more than %g%% of the time",
+                BASELINES[BASELINE],
                 100 * SHARE,
             )
         self.waits = not measure

@@ -150,8 +150,8 @@ class Phases:
         self._begin(ahead)
 
     def rest(self) -> None:
-        """Nothing is measured or planned."""
-        self._begin((Phase("settled", STOCK),))
+        """Nothing is measured."""
+        self._begin((Phase("settled", BASELINE),))
 
     def try_late(self) -> None:
         """What runs takes turns with late updates, once gradients were looked at. Nothing else has

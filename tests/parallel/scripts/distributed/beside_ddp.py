@@ -121,6 +121,23 @@ def trained(make: Any, **options: Any) -> torch.nn.Module:
     return module
 
 
+def case_layers_that_freeze_again_and_again() -> None:
+    """There is no time to measure each time, and the baseline needs no profile."""
+    module, optimizer = ours(momentum)
+    train(module, optimizer, 0, STEPS)
+    first = [*module.parameters()][:2]
+    before = bits(first)
+    for number in range(8):
+        for parameter in first:
+            parameter.requires_grad_(bool(number % 2))
+        train(module, optimizer, STEPS + 4 * number, 4)
+    stats = optimizer.stats()
+    assert (stats["phase"], stats["running"]) == ("settled", "ddp"), stats
+    assert bits(first) != before
+    optimizer.flush()
+    require_equal_on_all_ranks(module)
+
+
 def case_late() -> None:
     for policy in ("deft", "sapipe", "covap"):
         module = trained(momentum, policy=policy)
