@@ -71,7 +71,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--hosts", type=int, nargs="+", default=[2, 4])
-    parser.add_argument("--ranks-per-host", type=int, default=1)
+    parser.add_argument("--ranks-per-host", type=int, default=1, help="if more, no page is written")
     parser.add_argument("--megabytes", type=float, nargs="+", default=[1.0, 4.0, 16.0])
     parser.add_argument("--rate", type=int, default=500, help="Mbit/s")
     parser.add_argument("--rounds", type=int, default=7)
@@ -338,6 +338,8 @@ def main(arguments: list[str]) -> int:
     except (bench.BenchError, cluster.ClusterError) as error:
         print(f"scripts.benchmarks.encoded: {error}", file=sys.stderr)
         return cluster.CANNOT
+    if options.ranks_per_host > 1:
+        return 0  # the page is about one rank on each host
     PAGE.write_text("\n".join(said) + "\n", encoding="utf-8")
     print(f"wrote {PAGE}")
     return 0
