@@ -44,6 +44,7 @@ OPTIMIZERS: Final[Mapping[str, Callable[[Parameters, float], Optimizers]]] = {
     "adamw": lambda p, lr: [torch.optim.AdamW(p, lr=lr, weight_decay=0.01)],
     "adamw95": lambda p, lr: [torch.optim.AdamW(p, lr=lr, betas=(0.9, 0.95), weight_decay=0.1)],
     "muon": _muon,
+    "adafactor": lambda p, lr: [torch.optim.Adafactor(p, lr=lr)],
 }
 
 

@@ -43,6 +43,13 @@ Made by `python -m scripts.studies.formats.run report --study colours` from
 [colours-study.json](colours-study.json). What was asked was fixed before:
 [protocol-colours.md](protocol-colours.md).
 """,
+    "habits": """\
+# Wire formats: results with other habits
+
+Made by `python -m scripts.studies.formats.run report --study habits` from
+[habits-study.json](habits-study.json). What was asked was fixed before:
+[protocol-habits.md](protocol-habits.md).
+""",
     "images": """\
 # Wire formats: results on images
 

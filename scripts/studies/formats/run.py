@@ -9,6 +9,7 @@
     .venv/bin/python -m scripts.studies.formats.run study --study images
     .venv/bin/python -m scripts.studies.formats.run pilot --study colours
     .venv/bin/python -m scripts.studies.formats.run study --study colours
+    .venv/bin/python -m scripts.studies.formats.run study --study habits
     .venv/bin/python -m scripts.studies.formats.run classes
 
 Finished runs are kept in build/formats, so that it goes on where it was interrupted, and go into
@@ -54,6 +55,7 @@ PAGES = {
     "repeated": "repeated.md",
     "images": "images.md",
     "colours": "colours.md",
+    "habits": "habits.md",
 }
 CLASSES_PAGE = "classes.md"
 _DEFAULT: Final[WireFormat] = "int8"  # the coarsest of `accuracy="equal"`

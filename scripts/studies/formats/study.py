@@ -110,7 +110,23 @@ COLOURS: Final = Study(
     first_seed=401,
     pilot_seeds=(111, 112, 113, 114, 115),
 )
-STUDIES: Final = {study.name: study for study in (SMALL, LARGER, REPEATED, IMAGES, COLOURS)}
+# What scripts do otherwise: rates that fall in steps, several backward passes, another optimizer.
+HABITS: Final = Study(
+    name="habits",
+    margins={"dropping": 0.01, "accumulating": 0.01},
+    rates={
+        "dropping": {
+            "adamw": (0.005, 0.01, 0.02),
+            "adafactor": (0.01, 0.02, 0.05, 0.1, 0.2),
+        },
+        "accumulating": {"adamw": (0.005, 0.01, 0.02)},
+    },
+    arms=("int8",),
+    factors=(1.0,),
+    seeds=16,
+    first_seed=501,
+)
+STUDIES: Final = {study.name: study for study in (SMALL, LARGER, REPEATED, IMAGES, COLOURS, HABITS)}
 DECIDING: Final = (REPEATED, LARGER, IMAGES, COLOURS)  # which optimizers get formats by default
 # Tasks whose trainings differ too much to decide anything, by those of later studies.
 REPLACED: Final = ("resnet", "photographs")

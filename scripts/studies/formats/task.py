@@ -31,7 +31,8 @@ class Task:
     draw: Draw
     held_out: Callable[[], Batch]
     steps: int
-    batch: int  # of each worker
+    batch: int  # of each worker and pass
+    passes: int = 1  # whose gradients add up before they travel
     schedule: Schedule = rate_share  # the share of the learning rate, by the share of steps done
     clip: float = 0.0  # the longest gradient of all parameters together; 0: any
     begins_from: str = ""  # the task whose trained model this one goes on with

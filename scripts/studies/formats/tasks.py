@@ -108,6 +108,18 @@ TASKS: Final = {
     task.name: task
     for task in (
         Task("text", Transformer, _text, lambda: characters()[1], steps=500, batch=4),
+        Task(
+            *("dropping", Transformer, _text, lambda: characters()[1]),
+            steps=500,
+            batch=4,
+            schedule=dropping,
+        ),
+        Task(
+            *("accumulating", Transformer, _text, lambda: characters()[1]),
+            steps=500,
+            batch=2,
+            passes=4,
+        ),
         Task("photos", residual_net, _SMALL.draw, _SMALL.held_out, steps=300, batch=8),
         Task(
             "gpt",

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import os
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,6 +17,7 @@ from deft_horovod.base.parameter import stays_exact
 from deft_horovod.base.wire_format import EXACT, WireFormat
 from deft_horovod.runtime.extension import native
 from scripts.places import ROOT
+from scripts.studies.convergence.tasks import Batch
 from scripts.studies.convergence.training import OPTIMIZERS
 from scripts.studies.formats.tasks import TASKS
 from scripts.studies.rates import Rates
@@ -27,6 +28,8 @@ DIVERGED: Final = 10.0
 _BEGINNINGS: Final = ROOT / "build" / "formats"
 _BEGINNING: Final = ("adamw95", 0.001, 0)  # optimizer, rate and seed of what others go on with
 _SUMMED_IN_ORDER: Final = 2  # workers up to which nobody owns a part of the sum
+
+Gradients = tuple[torch.Tensor, ...]
 
 
 @dataclass(frozen=True)
@@ -110,10 +113,7 @@ class Training:
 
     def _step(self) -> None:
         tensors = list(self.parameters.values())
-        own = []
-        for stream in self.streams:
-            loss = self.task.loss(self.model, next(stream))
-            own.append(torch.autograd.grad(loss, tensors))
+        own = [self._gradients(stream, tensors) for stream in self.streams]
         for i, (name, p) in enumerate(self.parameters.items()):
             gradients = [of_worker[i] for of_worker in own]
             wire = self.wires.get(name)
@@ -122,6 +122,15 @@ class Training:
             torch.nn.utils.clip_grad_norm_(tensors, self.task.clip)
         for optimizer in self.optimizers:
             optimizer.step()
+
+    def _gradients(self, stream: Iterator[Batch], tensors: Sequence[torch.Tensor]) -> Gradients:
+        """Of one worker."""
+        total: Gradients = ()
+        for _ in range(self.task.passes):
+            loss = self.task.loss(self.model, next(stream)) / self.task.passes
+            more = torch.autograd.grad(loss, tensors)
+            total = tuple(map(torch.add, total, more)) if total else more
+        return total
 
 
 def beginning(task: str, folder: Path = _BEGINNINGS) -> dict[str, torch.Tensor]:

@@ -5,6 +5,7 @@ from collections import Counter
 from deft_horovod.base.wire_format import EXACT
 from scripts.studies.formats.study import (
     COLOURS,
+    HABITS,
     LARGER,
     REPEATED,
     SMALL,
@@ -63,6 +64,23 @@ def test_the_study_on_colours_knows_from_five_pairs_of_its_own_how_well_it_repea
     assert len(pilot) == 5 * 2 * len(found)
     runs = study_runs(found, dict.fromkeys(COLOURS.margins, COLOURS.seeds), COLOURS)
     assert not {run.seed for run in runs} & {run.seed for run in pilot}
+
+
+def test_the_study_of_habits_has_seeds_of_its_own():
+    found = best_settings({run: run.lr for run in rate_runs(HABITS)}, HABITS)
+    assert {(s.task, s.optimizer) for s in found} == {
+        ("dropping", "adamw"),
+        ("dropping", "adafactor"),
+        ("accumulating", "adamw"),
+    }
+    runs = study_runs(found, dict.fromkeys(HABITS.margins, HABITS.seeds), HABITS)
+    others = {
+        seed
+        for study in STUDIES.values()
+        if study is not HABITS
+        for seed in range(study.first_seed, study.first_seed + max(study.seeds, 12))
+    }
+    assert not {run.seed for run in runs} & others
 
 
 def test_every_task_has_rates_of_its_own_and_the_larger_ones_are_at_their_best():

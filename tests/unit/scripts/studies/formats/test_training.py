@@ -63,6 +63,20 @@ def test_runs_repeat_bit_for_bit_and_formats_differ(short, task):
     assert exact[-1] < exact[0]
 
 
+def test_passes_add_up_to_the_gradient_of_all_their_batches(monkeypatch):
+    task = TASKS["accumulating"]
+    assert task.passes > 1
+    one = Training(Run(task.name, "sgd", 0.1, 1, workers=1))
+    batches = [next(one.streams[0]) for _ in range(task.passes)]
+    inputs, targets = (torch.cat(parts) for parts in zip(*batches, strict=True))
+    whole = torch.autograd.grad(task.loss(one.model, (inputs, targets)), [*one.parameters.values()])
+    monkeypatch.setattr(one.optimizers[0], "step", lambda: None)
+    one.streams = [iter(batches)]
+    one._step()
+    for parameter, gradient in zip(one.parameters.values(), whole, strict=True):
+        assert torch.allclose(parameter.grad, gradient, atol=1e-6)
+
+
 def test_the_final_loss_is_a_mean_and_infinite_after_divergence():
     losses = [3.0] * 15 + [1.0, 2.0, 3.0, 4.0, 5.0]
     assert final_loss(losses) == 3.0
